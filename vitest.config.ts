@@ -1,0 +1,59 @@
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+
+/**
+ * The test projects. `npm test` runs all but `gpu`, which wants an NVIDIA machine (`npm run test:gpu`).
+ *
+ * The GPU machine carries no typescript, browser driver or linter, so nothing here may import them.
+ */
+
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+/** Everything runs from src/, never from a build that may be stale. */
+const fromSource = {
+  resolve: { conditions: ["tilewright-source", "node"] },
+  ssr: { resolve: { conditions: ["tilewright-source", "node"] } },
+};
+
+/** Positions make a failing kernel name its line; a published build leaves them off. */
+const env = { TILEWRIGHT_POSITIONS: "1" };
+
+const project = (name: string, test: TestProjectInlineConfiguration["test"]): TestProjectInlineConfiguration => ({
+  ...fromSource,
+  test: { name, environment: "node", pool: "forks", ...test, env: { ...env, ...test?.env } },
+});
+
+/** Tests that share a device: one process, one file at a time, and patience for the first compilation. */
+const onOneDevice = { maxWorkers: 1, fileParallelism: false, isolate: false } as const;
+
+const minutes = (count: number): number => count * 60_000;
+
+const projects: TestProjectInlineConfiguration[] = [
+  project("unit", { include: ["src/**/*.test.ts"] }),
+  project("conformance", {
+    include: ["test/conformance/**/*.test.ts"],
+    testTimeout: minutes(2),
+    hookTimeout: minutes(1),
+  }),
+  project("examples", { include: ["test/examples/**/*.test.ts"], testTimeout: minutes(2) }),
+  project("package", { include: ["test/package/**/*.test.ts"], testTimeout: minutes(3), hookTimeout: minutes(3) }),
+  project("gpu", {
+    include: ["test/gpu/**/*.test.ts", "test/conformance/**/*.test.ts"],
+    env: { TILEWRIGHT_DEVICES: "cuda,webgpu" },
+    ...onOneDevice,
+    testTimeout: minutes(5),
+    hookTimeout: minutes(5),
+  }),
+];
+
+if (existsSync(here("./node_modules/typescript/package.json"))) {
+  projects.push(
+    project("types", {
+      include: [],
+      typecheck: { enabled: true, only: true, include: ["src/**/*.test-d.ts"], tsconfig: here("./tsconfig.json") },
+    }),
+  );
+}
+
+export default defineConfig({ test: { projects, passWithNoTests: true } });
