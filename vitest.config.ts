@@ -19,7 +19,10 @@ const fromSource = {
 /** Positions make a failing kernel name its line; a published build leaves them off. */
 const env = { TILEWRIGHT_POSITIONS: "1" };
 
-const project = (name: string, test: TestProjectInlineConfiguration["test"]): TestProjectInlineConfiguration => ({
+const project = (
+  name: string,
+  test: TestProjectInlineConfiguration["test"],
+): TestProjectInlineConfiguration => ({
   ...fromSource,
   test: { name, environment: "node", pool: "forks", ...test, env: { ...env, ...test?.env } },
 });
@@ -37,7 +40,11 @@ const projects: TestProjectInlineConfiguration[] = [
     hookTimeout: minutes(1),
   }),
   project("examples", { include: ["test/examples/**/*.test.ts"], testTimeout: minutes(2) }),
-  project("package", { include: ["test/package/**/*.test.ts"], testTimeout: minutes(3), hookTimeout: minutes(3) }),
+  project("package", {
+    include: ["test/package/**/*.test.ts"],
+    testTimeout: minutes(3),
+    hookTimeout: minutes(3),
+  }),
   project("gpu", {
     include: ["test/gpu/**/*.test.ts", "test/conformance/**/*.test.ts"],
     env: { TILEWRIGHT_DEVICES: "cuda,webgpu" },
@@ -51,7 +58,12 @@ if (existsSync(here("./node_modules/typescript/package.json"))) {
   projects.push(
     project("types", {
       include: [],
-      typecheck: { enabled: true, only: true, include: ["src/**/*.test-d.ts"], tsconfig: here("./tsconfig.json") },
+      typecheck: {
+        enabled: true,
+        only: true,
+        include: ["src/**/*.test-d.ts"],
+        tsconfig: here("./tsconfig.json"),
+      },
     }),
   );
 }
