@@ -41,7 +41,7 @@ const projects: TestProjectInlineConfiguration[] = [
   }),
   project("examples", { include: ["test/examples/**/*.test.ts"], testTimeout: minutes(2) }),
   project("package", {
-    include: ["test/package/**/*.test.ts"],
+    include: ["test/package/**/*.test.ts", "test/architecture/**/*.test.ts"],
     testTimeout: minutes(3),
     hookTimeout: minutes(3),
   }),
