@@ -22,7 +22,7 @@ const f32ToF16Field: number = powerOfTwo(112);
 
 /** The binary32 pattern of x rounded to f32, as an unsigned 32-bit number. */
 export function f32ToBits(x: number): number {
-  if (x !== x) return 0x7fffffff;
+  if (Number.isNaN(x)) return 0x7fffffff;
   single[0] = x;
   return singleBits[0]!;
 }
@@ -35,7 +35,7 @@ export function f32FromBits(bits: number): number {
 
 /** The binary16 pattern of x rounded to f16. */
 export function f16ToBits(x: number): number {
-  if (x !== x) return 0x7fff;
+  if (Number.isNaN(x)) return 0x7fff;
   single[0] = roundToF16(x) * f16ToF32Field;
   const bits = singleBits[0]!;
   return ((bits >>> 16) & 0x8000) | ((bits >>> 13) & 0x7fff);
@@ -43,14 +43,15 @@ export function f16ToBits(x: number): number {
 
 /** The number that a binary16 pattern stands for. */
 export function f16FromBits(bits: number): number {
-  if ((bits & 0x7c00) === 0x7c00) return (bits & 0x3ff) !== 0 ? NaN : (bits & 0x8000) !== 0 ? -Infinity : Infinity;
+  if ((bits & 0x7c00) === 0x7c00)
+    return (bits & 0x3ff) !== 0 ? NaN : (bits & 0x8000) !== 0 ? -Infinity : Infinity;
   singleBits[0] = ((bits & 0x8000) << 16) | ((bits & 0x7fff) << 13);
   return single[0]! * f32ToF16Field;
 }
 
 /** The bfloat16 pattern of x rounded to bf16. */
 export function bf16ToBits(x: number): number {
-  if (x !== x) return 0x7fff;
+  if (Number.isNaN(x)) return 0x7fff;
   single[0] = roundToBF16(x);
   return singleBits[0]! >>> 16;
 }
@@ -67,7 +68,7 @@ const f32ToE4M3Field: number = powerOfTwo(120);
 
 /** The OFP8 E4M3 pattern of x rounded and saturated to e4m3. */
 export function e4m3ToBits(x: number): number {
-  if (x !== x) return 0x7f;
+  if (Number.isNaN(x)) return 0x7f;
   single[0] = roundToE4M3(x) * e4m3ToF32Field;
   const bits = singleBits[0]!;
   return ((bits >>> 24) & 0x80) | ((bits >>> 20) & 0x7f);
@@ -82,7 +83,7 @@ export function e4m3FromBits(bits: number): number {
 
 /** The OFP8 E5M2 pattern of x: finite values rounded and saturated, infinities kept (the type has them). */
 export function e5m2ToBits(x: number): number {
-  if (x !== x) return 0x7f;
+  if (Number.isNaN(x)) return 0x7f;
   if (x === Infinity) return 0x7c;
   if (x === -Infinity) return 0xfc;
   single[0] = roundToE5M2(x) * f16ToF32Field;
@@ -97,7 +98,7 @@ export function e5m2FromBits(bits: number): number {
 
 /** The binary64 pattern of x, as an unsigned 64-bit integer. */
 export function f64ToBits(x: number): bigint {
-  if (x !== x) return 0x7ff8000000000000n;
+  if (Number.isNaN(x)) return 0x7ff8000000000000n;
   double[0] = x;
   return doubleBits[0]!;
 }
@@ -110,14 +111,14 @@ export function f64FromBits(bits: bigint): number {
 
 /** Bits 63 to 32 of the binary64 pattern of x: sign, exponent and the high 20 significand bits. */
 export function f64HighWord(x: number): number {
-  if (x !== x) return 0x7ff80000;
+  if (Number.isNaN(x)) return 0x7ff80000;
   double[0] = x;
   return doubleWords[1]!;
 }
 
 /** Bits 31 to 0 of the binary64 pattern of x. */
 export function f64LowWord(x: number): number {
-  if (x !== x) return 0;
+  if (Number.isNaN(x)) return 0;
   double[0] = x;
   return doubleWords[0]!;
 }
@@ -135,37 +136,67 @@ export function f64FromWords(high: number, low: number): number {
  */
 export function toBits(type: StorageType, value: number | bigint): number | bigint {
   switch (type.name) {
-    case "f16": return f16ToBits(Number(value));
-    case "bf16": return bf16ToBits(Number(value));
-    case "f32": return f32ToBits(Number(value));
-    case "f64": return f64ToBits(Number(value));
-    case "e4m3": return e4m3ToBits(Number(value));
-    case "e5m2": return e5m2ToBits(Number(value));
-    case "i8": case "u8": return Number(value) & 0xff;
-    case "i16": case "u16": return Number(value) & 0xffff;
-    case "i32": case "u32": return Number(value) >>> 0;
-    case "i64": case "u64": return BigInt.asUintN(64, BigInt(value));
-    default: return type satisfies never;
+    case "f16":
+      return f16ToBits(Number(value));
+    case "bf16":
+      return bf16ToBits(Number(value));
+    case "f32":
+      return f32ToBits(Number(value));
+    case "f64":
+      return f64ToBits(Number(value));
+    case "e4m3":
+      return e4m3ToBits(Number(value));
+    case "e5m2":
+      return e5m2ToBits(Number(value));
+    case "i8":
+    case "u8":
+      return Number(value) & 0xff;
+    case "i16":
+    case "u16":
+      return Number(value) & 0xffff;
+    case "i32":
+    case "u32":
+      return Number(value) >>> 0;
+    case "i64":
+    case "u64":
+      return BigInt.asUintN(64, BigInt(value));
+    default:
+      return type satisfies never;
   }
 }
 
 /** The value of `type` whose storage bits these are: a bigint for i64 and u64, otherwise a number. */
 export function fromBits(type: StorageType, bits: number | bigint): number | bigint {
   switch (type.name) {
-    case "f16": return f16FromBits(Number(bits));
-    case "bf16": return bf16FromBits(Number(bits));
-    case "f32": return f32FromBits(Number(bits));
-    case "f64": return f64FromBits(BigInt(bits));
-    case "e4m3": return e4m3FromBits(Number(bits));
-    case "e5m2": return e5m2FromBits(Number(bits));
-    case "i8": return (Number(bits) << 24) >> 24;
-    case "u8": return Number(bits) & 0xff;
-    case "i16": return (Number(bits) << 16) >> 16;
-    case "u16": return Number(bits) & 0xffff;
-    case "i32": return Number(bits) | 0;
-    case "u32": return Number(bits) >>> 0;
-    case "i64": return BigInt.asIntN(64, BigInt(bits));
-    case "u64": return BigInt.asUintN(64, BigInt(bits));
-    default: return type satisfies never;
+    case "f16":
+      return f16FromBits(Number(bits));
+    case "bf16":
+      return bf16FromBits(Number(bits));
+    case "f32":
+      return f32FromBits(Number(bits));
+    case "f64":
+      return f64FromBits(BigInt(bits));
+    case "e4m3":
+      return e4m3FromBits(Number(bits));
+    case "e5m2":
+      return e5m2FromBits(Number(bits));
+    case "i8":
+      return (Number(bits) << 24) >> 24;
+    case "u8":
+      return Number(bits) & 0xff;
+    case "i16":
+      return (Number(bits) << 16) >> 16;
+    case "u16":
+      return Number(bits) & 0xffff;
+    case "i32":
+      return Number(bits) | 0;
+    case "u32":
+      return Number(bits) >>> 0;
+    case "i64":
+      return BigInt.asIntN(64, BigInt(bits));
+    case "u64":
+      return BigInt.asUintN(64, BigInt(bits));
+    default:
+      return type satisfies never;
   }
 }

@@ -1,6 +1,6 @@
 /** @file Exact binary fractions, significand·2^exponent over BigInt: the slow road that is right where the fast one ends. */
 
-import { f64FromWords, f64HighWord, f64LowWord } from "./bits.ts";
+import { f64HighWord, f64LowWord } from "./bits.ts";
 import { powerOfTwo } from "./power-of-two.ts";
 
 /** The exact number significand·2^exponent. */
@@ -48,12 +48,4 @@ export function dyadicToNumber(x: Dyadic): number {
   const half = 1n << (drop - 1n);
   const up = rest > half || (rest === half && (kept & 1n) === 1n);
   return Number(up ? kept + 1n : kept) * powerOfTwo(lowest);
-}
-
-/** The neighbour of a double whose last significand bit is even, one step away from or towards zero. */
-export function oddNeighbour(x: number, awayFromZero: boolean): number {
-  const high = f64HighWord(x);
-  const low = f64LowWord(x);
-  if (awayFromZero) return f64FromWords(high, low | 1);
-  return low === 0 ? f64FromWords(high - 1, 0xffffffff) : f64FromWords(high, low - 1);
 }

@@ -22,7 +22,7 @@ for (let e = 0; e < anchors.length; e++) anchors[e] = 1.5 * powerOfTwo(e - expon
 function exponentField(x: number, least: number): number {
   double[0] = x;
   const field = (words[1]! >>> 20) & 0x7ff;
-  return field < least ? least : field;
+  return Math.max(field, least);
 }
 
 /**
@@ -82,7 +82,7 @@ export function roundToTF32(x: number): number {
 export function truncateToTF32(x: number): number {
   if (x > largestTF32) return x === Infinity ? x : largestTF32;
   if (x < -largestTF32) return x === -Infinity ? x : -largestTF32;
-  if (x !== x) return x;
+  if (Number.isNaN(x)) return x;
   const field = exponentField(x, leastTF32);
   const anchor = anchors[field + dropTF32]!;
   const nearest = x + anchor - anchor;
@@ -102,7 +102,7 @@ const overflowE4M3 = 464;
 export function roundToE4M3(x: number): number {
   if (x >= largestE4M3) return largestE4M3;
   if (x <= -largestE4M3) return -largestE4M3;
-  return x === x ? roundSignificand(x, leastE4M3, dropE4M3) : x;
+  return !Number.isNaN(x) ? roundSignificand(x, leastE4M3, dropE4M3) : x;
 }
 
 /** x rounded to OFP8 E4M3 to nearest even; what rounds beyond ±448 (above 464, infinities too) is NaN. */
@@ -121,7 +121,7 @@ const overflowE5M2 = 61440;
 export function roundToE5M2(x: number): number {
   if (x >= largestE5M2) return largestE5M2;
   if (x <= -largestE5M2) return -largestE5M2;
-  return x === x ? roundSignificand(x, leastE5M2, dropE5M2) : x;
+  return !Number.isNaN(x) ? roundSignificand(x, leastE5M2, dropE5M2) : x;
 }
 
 /** x rounded to OFP8 E5M2 to nearest even; infinity from 61440 on. */

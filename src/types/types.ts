@@ -46,9 +46,24 @@ export type B1 = Type<"b1", "bits">;
 
 /** Every element type. */
 export type ElementType =
-  | F16 | BF16 | F32 | F64 | E4M3 | E5M2 | TF32
-  | I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64
-  | Index | Bool | B1;
+  | F16
+  | BF16
+  | F32
+  | F64
+  | E4M3
+  | E5M2
+  | TF32
+  | I8
+  | I16
+  | I32
+  | I64
+  | U8
+  | U16
+  | U32
+  | U64
+  | Index
+  | Bool
+  | B1;
 
 export type TypeName = ElementType["name"];
 
@@ -91,11 +106,36 @@ export const b1: B1 = type("b1", "bits", 1, 1);
 
 /** All types by name. */
 export const types: { readonly [Name in TypeName]: Extract<ElementType, { name: Name }> } = Object.freeze({
-  f16, bf16, f32, f64, e4m3, e5m2, tf32, i8, i16, i32, i64, u8, u16, u32, u64, index, bool, b1,
+  f16,
+  bf16,
+  f32,
+  f64,
+  e4m3,
+  e5m2,
+  tf32,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  index,
+  bool,
+  b1,
 });
 
 const arithmeticNames: ReadonlySet<TypeName> = new Set([
-  "f16", "bf16", "f32", "f64", "i32", "i64", "u32", "u64", "index",
+  "f16",
+  "bf16",
+  "f32",
+  "f64",
+  "i32",
+  "i64",
+  "u32",
+  "u64",
+  "index",
 ]);
 
 /** Whether values of this type can be added and multiplied. */
