@@ -41,12 +41,15 @@ const projects: TestProjectInlineConfiguration[] = [
   }),
   project("examples", { include: ["test/examples/**/*.test.ts"], testTimeout: minutes(2) }),
   project("package", {
-    include: ["test/package/**/*.test.ts", "test/architecture/**/*.test.ts"],
+    include: ["test/package/**/*.test.ts"],
+    globalSetup: here("./test/package/install.ts"),
     testTimeout: minutes(3),
-    hookTimeout: minutes(3),
   }),
+  project("architecture", { include: ["test/architecture/**/*.test.ts"] }),
   project("gpu", {
     include: ["test/gpu/**/*.test.ts", "test/conformance/**/*.test.ts"],
+    // Would choose the CPU's Vulkan driver for the whole process.
+    exclude: ["test/conformance/webgpu-beds.test.ts"],
     env: { TILEWRIGHT_DEVICES: "cuda,webgpu" },
     ...onOneDevice,
     testTimeout: minutes(5),
