@@ -18,9 +18,8 @@ function sumError(a: number, b: number, sum: number): number {
   return a - (sum - bRounded) + (b - bRounded);
 }
 
-/** Of the two neighbours of a tie, the one that the exact sum p + c = tie + error is nearer to. */
-function settleTie(p: number, c: number, tie: number, toEven: number, other: number): number {
-  const error = sumError(p, c, tie);
+/** Of the two neighbours of a tie, the one that the exact sum tie + error is nearer to. */
+function settleTie(error: number, toEven: number, other: number): number {
   if (error === 0) return toEven;
   return error > 0 === other > toEven ? other : toEven;
 }
@@ -36,9 +35,9 @@ export function fmaF32(a: number, b: number, c: number): number {
   const r = Math.fround(s);
   if (r === s) return r;
   const other = r + 2 * (s - r);
-  if (Math.fround(other) === other) return settleTie(p, c, s, r, other);
-  if (s === overflowF32) return settleTie(p, c, s, r, largestF32);
-  if (s === -overflowF32) return settleTie(p, c, s, r, -largestF32);
+  if (Math.fround(other) === other) return settleTie(sumError(p, c, s), r, other);
+  if (s === overflowF32) return settleTie(sumError(p, c, s), r, largestF32);
+  if (s === -overflowF32) return settleTie(sumError(p, c, s), r, -largestF32);
   return r;
 }
 
@@ -48,10 +47,12 @@ export function fmaF16(a: number, b: number, c: number): number {
   const s = p + c;
   const r = roundToF16(s);
   if (r === s) return r;
+  const error = sumError(p, c, s);
+  if (error === 0) return r;
   const other = r + 2 * (s - r);
-  if (roundToF16(other) === other) return settleTie(p, c, s, r, other);
-  if (s === 65520) return settleTie(p, c, s, r, 65504);
-  if (s === -65520) return settleTie(p, c, s, r, -65504);
+  if (roundToF16(other) === other) return settleTie(error, r, other);
+  if (s === 65520) return settleTie(error, r, 65504);
+  if (s === -65520) return settleTie(error, r, -65504);
   return r;
 }
 
@@ -64,10 +65,12 @@ export function fmaBF16(a: number, b: number, c: number): number {
   const s = p + c;
   const r = roundToBF16(s);
   if (r === s) return r;
+  const error = sumError(p, c, s);
+  if (error === 0) return r;
   const other = r + 2 * (s - r);
-  if (roundToBF16(other) === other) return settleTie(p, c, s, r, other);
-  if (s === overflowBF16) return settleTie(p, c, s, r, largestBF16);
-  if (s === -overflowBF16) return settleTie(p, c, s, r, -largestBF16);
+  if (roundToBF16(other) === other) return settleTie(error, r, other);
+  if (s === overflowBF16) return settleTie(error, r, largestBF16);
+  if (s === -overflowBF16) return settleTie(error, r, -largestBF16);
   return r;
 }
 
@@ -91,8 +94,10 @@ export function fmaF64(a: number, b: number, c: number): number {
   ) {
     return fmaModerate(a, b, c);
   }
-  if (a === 0 || b === 0 || c === 0 || !Number.isFinite(a) || !Number.isFinite(b)) return a * b + c;
+  if (a === 0 || b === 0 || !Number.isFinite(a) || !Number.isFinite(b)) return a * b + c;
   if (!Number.isFinite(c)) return c;
+  // Not a * b + c: a negative product that underflows to -0 stays -0.
+  if (c === 0) return a * b;
   return fmaExact(a, b, c);
 }
 
