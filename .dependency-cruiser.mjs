@@ -83,99 +83,117 @@ const nodeHomes = [
 
 const tests = "\\.(test|test-d)\\.ts$";
 
+/** Files beside the sources that serve their tests: free to import, not to be imported by the library. */
+const testSupport = "-for-tests\\.ts$";
+
+const list = (paths) => (Array.isArray(paths) ? paths : paths === undefined ? [] : [paths]);
+
+const freeingTestSupport = (rule) => ({
+  ...rule,
+  from: { ...rule.from, pathNot: [...list(rule.from.pathNot), testSupport] },
+});
+
+const rules = [
+  ...layerRules,
+  {
+    name: "test-support-is-for-tests",
+    comment: "A file named *-for-tests.ts is not published; only tests may import it.",
+    severity: "error",
+    from: { path: "^(src|examples)/" },
+    to: { path: testSupport },
+  },
+  {
+    name: "arrows-runtime-interfaces",
+    comment:
+      "The device interfaces see the kernel language, never passes, code generators or a concrete device.",
+    severity: "error",
+    from: { path: `^src/${runtimeOwn[0]}`, pathNot: "^src/runtime/host/" },
+    to: {
+      path: "^src/",
+      pathNot: [pathOf("errors.ts"), ...belowRuntime.map(pathOf), `^src/${runtimeOwn[0]}`],
+    },
+  },
+  {
+    name: "arrows-unknown-folder",
+    comment:
+      "A folder of src/ that .dependency-cruiser.mjs does not know: give it its place among the layers.",
+    severity: "error",
+    from: {
+      path: "^src/",
+      pathNot: [...Object.keys(layers).map(pathOf), "^src/runtime/", "^src/cli/", "^src/index\\.ts$"],
+    },
+    to: { path: "^src/" },
+  },
+  {
+    name: "only-compile-joins",
+    comment: "Only runtime/compile joins tracing, passes and code generators.",
+    severity: "error",
+    from: { path: "^src/(cli/|index\\.ts$)" },
+    to: { path: "^src/(passes|codegen)/" },
+  },
+  {
+    name: "entries-are-for-users",
+    comment: "src/index.ts and the command are for users; nothing inside imports them.",
+    severity: "error",
+    from: { path: "^src/", pathNot: ["^src/cli/", "^src/index\\.ts$"] },
+    to: { path: "^src/(cli/|index\\.ts$)" },
+  },
+  {
+    name: "host-by-its-name",
+    comment: "Import the host facilities as #host: a path would bring Node's into a browser's bundle.",
+    severity: "error",
+    from: { path: "^src/" },
+    to: { path: "^src/runtime/host/", dependencyTypesNot: ["aliased-subpath-import"] },
+  },
+  {
+    name: "no-cycles",
+    comment: "A cycle makes two files one.",
+    severity: "error",
+    from: { path: "^src/" },
+    to: { circular: true },
+  },
+  {
+    name: "node-in-its-corner",
+    comment: "node: modules are for the drivers' folders, the host file and the command; browsers have none.",
+    severity: "error",
+    from: { path: "^src/", pathNot: nodeHomes },
+    to: { dependencyTypes: ["core"] },
+  },
+  ...Object.entries(packageHomes).map(([name, homes]) => ({
+    name: `${name}-in-its-corner`,
+    comment: `${name} may be imported from ${homes.join(", ")} only.`,
+    severity: "error",
+    from: { path: "^src/", pathNot: homes },
+    to: { path: `(^|/)node_modules/${name}/|^${name}$` },
+  })),
+  {
+    name: "no-other-packages",
+    comment: "The library has no dependencies but the ones listed in packageHomes.",
+    severity: "error",
+    from: { path: "^src/" },
+    to: {
+      dependencyTypes: ["npm", "npm-dev", "npm-optional", "npm-peer", "npm-no-pkg", "npm-unknown"],
+      pathNot: Object.keys(packageHomes).map((name) => `(^|/)node_modules/${name}/|^${name}$`),
+    },
+  },
+  {
+    name: "resolvable",
+    comment: "An import that leads nowhere escapes every other rule.",
+    severity: "error",
+    from: { path: "^(src|examples)/" },
+    to: { couldNotResolve: true, pathNot: ["^koffi$", "^webgpu$"] },
+  },
+  {
+    name: "examples-are-users",
+    comment: "Examples import the package by its name, as its users do.",
+    severity: "error",
+    from: { path: "^examples/" },
+    to: { path: "^src/", dependencyTypes: ["local"] },
+  },
+];
+
 export default {
-  forbidden: [
-    ...layerRules,
-    {
-      name: "arrows-runtime-interfaces",
-      comment:
-        "The device interfaces see the kernel language, never passes, code generators or a concrete device.",
-      severity: "error",
-      from: { path: `^src/${runtimeOwn[0]}`, pathNot: "^src/runtime/host/" },
-      to: {
-        path: "^src/",
-        pathNot: [pathOf("errors.ts"), ...belowRuntime.map(pathOf), `^src/${runtimeOwn[0]}`],
-      },
-    },
-    {
-      name: "arrows-unknown-folder",
-      comment:
-        "A folder of src/ that .dependency-cruiser.mjs does not know: give it its place among the layers.",
-      severity: "error",
-      from: {
-        path: "^src/",
-        pathNot: [...Object.keys(layers).map(pathOf), "^src/runtime/", "^src/cli/", "^src/index\\.ts$"],
-      },
-      to: { path: "^src/" },
-    },
-    {
-      name: "only-compile-joins",
-      comment: "Only runtime/compile joins tracing, passes and code generators.",
-      severity: "error",
-      from: { path: "^src/(cli/|index\\.ts$)" },
-      to: { path: "^src/(passes|codegen)/" },
-    },
-    {
-      name: "entries-are-for-users",
-      comment: "src/index.ts and the command are for users; nothing inside imports them.",
-      severity: "error",
-      from: { path: "^src/", pathNot: ["^src/cli/", "^src/index\\.ts$"] },
-      to: { path: "^src/(cli/|index\\.ts$)" },
-    },
-    {
-      name: "host-by-its-name",
-      comment: "Import the host facilities as #host: a path would bring Node's into a browser's bundle.",
-      severity: "error",
-      from: { path: "^src/" },
-      to: { path: "^src/runtime/host/", dependencyTypesNot: ["aliased-subpath-import"] },
-    },
-    {
-      name: "no-cycles",
-      comment: "A cycle makes two files one.",
-      severity: "error",
-      from: { path: "^src/" },
-      to: { circular: true },
-    },
-    {
-      name: "node-in-its-corner",
-      comment:
-        "node: modules are for the drivers' folders, the host file and the command; browsers have none.",
-      severity: "error",
-      from: { path: "^src/", pathNot: nodeHomes },
-      to: { dependencyTypes: ["core"] },
-    },
-    ...Object.entries(packageHomes).map(([name, homes]) => ({
-      name: `${name}-in-its-corner`,
-      comment: `${name} may be imported from ${homes.join(", ")} only.`,
-      severity: "error",
-      from: { path: "^src/", pathNot: homes },
-      to: { path: `(^|/)node_modules/${name}/|^${name}$` },
-    })),
-    {
-      name: "no-other-packages",
-      comment: "The library has no dependencies but the ones listed in packageHomes.",
-      severity: "error",
-      from: { path: "^src/" },
-      to: {
-        dependencyTypes: ["npm", "npm-dev", "npm-optional", "npm-peer", "npm-no-pkg", "npm-unknown"],
-        pathNot: Object.keys(packageHomes).map((name) => `(^|/)node_modules/${name}/|^${name}$`),
-      },
-    },
-    {
-      name: "resolvable",
-      comment: "An import that leads nowhere escapes every other rule.",
-      severity: "error",
-      from: { path: "^(src|examples)/" },
-      to: { couldNotResolve: true, pathNot: ["^koffi$", "^webgpu$"] },
-    },
-    {
-      name: "examples-are-users",
-      comment: "Examples import the package by its name, as its users do.",
-      severity: "error",
-      from: { path: "^examples/" },
-      to: { path: "^src/", dependencyTypes: ["local"] },
-    },
-  ],
+  forbidden: rules.map(freeingTestSupport),
   options: {
     tsPreCompilationDeps: true,
     tsConfig: { fileName: "tsconfig.json" },

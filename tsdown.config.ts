@@ -5,7 +5,7 @@ import { defineConfig } from "tsdown";
  * imports one family takes only what that family needs.
  */
 export default defineConfig({
-  entry: ["src/**/*.ts", "!src/**/*.test.ts", "!src/**/*.test-d.ts"],
+  entry: ["src/**/*.ts", "!src/**/*.test.ts", "!src/**/*.test-d.ts", "!src/**/*-for-tests.ts"],
   root: "src",
   unbundle: true,
   format: "esm",
