@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { bf16ToBits, f16ToBits, f32ToBits } from "./bits.ts";
 import { bigintToFloat, convertValue, fits, roundingTo } from "./convert.ts";
 import { maxFloat, minFloat } from "./float-arithmetic.ts";
-import { bfloat16, binary16, binary32, isCorrectlyRounded } from "./rounding-oracle.ts";
+import { bfloat16, binary16, binary32, isCorrectlyRounded } from "./rounding-oracle-for-tests.ts";
 import {
   b1,
   bf16,

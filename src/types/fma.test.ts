@@ -30,7 +30,7 @@ import {
   binary32,
   binary64,
   isCorrectlyRounded,
-} from "./rounding-oracle.ts";
+} from "./rounding-oracle-for-tests.ts";
 
 const seed = 20240612;
 

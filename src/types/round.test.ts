@@ -22,7 +22,7 @@ import {
   isCorrectlyRounded,
   magnitudeOf,
   tensorFloat32,
-} from "./rounding-oracle.ts";
+} from "./rounding-oracle-for-tests.ts";
 
 const seed = 20240611;
 
