@@ -1,0 +1,158 @@
+/**
+ * @file Work that goes on beside the threads: barriers that count arrivals and bytes (mbarrier), asynchronous copies
+ * (cp.async), tensor copies (TMA), and the fences between them.
+ */
+import type { SharedArray, TensorMapParameter } from "../ir/nodes.ts";
+import type { MemoryScope } from "../ir/operations.ts";
+import { byteSize, type I32, i32, type StorageType, type U32, u32 } from "../types/types.ts";
+import { type GlobalArray, type IndexOperand, indexOperand, sharedBarriers, type SharedMemory } from "./memory.ts";
+import { tracer } from "./trace.ts";
+import { type Operand, typedOperand, use } from "./value.ts";
+
+/** Barriers in shared memory, each with a phase that completes when the expected arrivals and bytes have come. */
+export class BarrierArray {
+  constructor(readonly count: number, /** @internal */ readonly array: SharedArray) {}
+
+  /** Prepares barrier `index` for `arrivals` arrivals a phase. One thread does it; {@link barrierInitFence} and a block barrier follow. */
+  initialise(index: IndexOperand, arrivals: number): void {
+    const trace = tracer();
+    if (!Number.isInteger(arrivals) || arrivals < 1 || arrivals >= 2 ** 20) {
+      throw trace.error(`a barrier expects 1 to ${2 ** 20 - 1} arrivals, not ${arrivals}`);
+    }
+    trace.emit("barrierInit", undefined, [indexOperand(index)], { array: this.array, offset: 0, count: arrivals });
+  }
+  /** Arrives; with `rank`, on the same barrier of another block of the cluster. */
+  arrive(index: IndexOperand, rank?: Operand<I32>): void {
+    const operands = [indexOperand(index)];
+    if (rank !== undefined) operands.push(use(typedOperand(rank, i32)));
+    tracer().emit("barrierArrive", undefined, operands, { array: this.array, offset: 0 });
+  }
+  /** Arrives and announces bytes that asynchronous copies will deliver in this phase. */
+  arriveExpect(index: IndexOperand, bytes: Operand<I32>): void {
+    tracer().emit("barrierArriveExpect", undefined, [indexOperand(index), use(typedOperand(bytes, i32))], {
+      array: this.array, offset: 0,
+    });
+  }
+  /** Waits until the phase of this parity (0 first, then 1, 0, …) has completed; parity 1 passes at once on a fresh barrier. */
+  wait(index: IndexOperand, parity: Operand<I32>): void {
+    tracer().emit("barrierWait", undefined, [indexOperand(index), use(typedOperand(parity, i32))], {
+      array: this.array, offset: 0,
+    });
+  }
+  /** Arrives once this thread's earlier {@link copyAsync} calls are done. */
+  arriveAfterCopies(index: IndexOperand): void {
+    tracer().emit("copyAsyncArrive", undefined, [indexOperand(index)], { array: this.array, offset: 0 });
+  }
+}
+
+/** `count` barriers in shared memory. */
+export function barriers(count: number): BarrierArray {
+  return new BarrierArray(count, sharedBarriers(count));
+}
+
+/** Makes barrier initialisation visible to the cluster and to asynchronous copies. */
+export function barrierInitFence(): void {
+  tracer().emit("barrierInitFence", undefined, [], {});
+}
+
+/** Makes this thread's ordinary writes to shared memory visible to asynchronous readers (tensor stores, warpgroup matrix products). */
+export function proxyFence(): void {
+  tracer().emit("proxyFence", undefined, [], {});
+}
+
+/** Orders this thread's memory accesses for observers in `scope`. */
+export function fence(scope: MemoryScope): void {
+  tracer().emit("fence", undefined, [], { scope });
+}
+
+/** Options of {@link copyAsync}. */
+export interface CopyAsyncOptions {
+  /** Bytes that count; the rest of the target becomes zero. */
+  readonly validBytes?: Operand<I32>;
+}
+
+/** Starts copying `elements` consecutive elements (4, 8 or 16 bytes in all) from global to shared memory. */
+export function copyAsync<T extends StorageType>(
+  target: SharedMemory<T>,
+  targetPosition: IndexOperand,
+  source: GlobalArray<T>,
+  sourcePosition: IndexOperand,
+  elements: number,
+  options: CopyAsyncOptions = {},
+): void {
+  const trace = tracer();
+  const bytes = elements * byteSize(target.type);
+  if (bytes !== 4 && bytes !== 8 && bytes !== 16) {
+    throw trace.error(`an asynchronous copy moves 4, 8 or 16 bytes; ${elements} x ${target.type.name} is ${bytes}`);
+  }
+  const operands = [indexOperand(targetPosition), indexOperand(sourcePosition)];
+  if (options.validBytes !== undefined) operands.push(use(typedOperand(options.validBytes, i32)));
+  trace.emit("copyAsync", undefined, operands, {
+    target: target.array, targetOffset: 0, source: source.reference, sourceOffset: 0, bytes,
+  });
+}
+
+/** Closes the group of this thread's copies since the last commit. */
+export function copyAsyncCommit(): void {
+  tracer().emit("copyAsyncCommit", undefined, [], {});
+}
+
+/** Waits until at most `pending` of this thread's newest groups are unfinished. */
+export function copyAsyncWait(pending: number): void {
+  tracer().emit("copyAsyncWait", undefined, [], { pending });
+}
+
+/** A tensor in global memory, addressed by boxes. */
+export class TensorMap<T extends StorageType> {
+  constructor(readonly type: T, /** @internal */ readonly parameter: TensorMapParameter) {}
+
+  /** Bytes that one box brings. */
+  get boxBytes(): number {
+    return this.parameter.box.reduce((product, extent) => product * extent, byteSize(this.type));
+  }
+  /**
+   * Starts loading the box at `coordinates` (innermost first) into shared memory; `barrier` receives its bytes. Parts
+   * outside the tensor become zero and count. `multicast` is a mask of the cluster's blocks that receive it.
+   */
+  load(
+    target: SharedMemory<T>,
+    targetPosition: IndexOperand,
+    coordinates: readonly Operand<I32>[],
+    barrier: { readonly barriers: BarrierArray; readonly index: IndexOperand },
+    multicast?: Operand<U32>,
+  ): void {
+    const operands = [indexOperand(targetPosition), indexOperand(barrier.index), ...this.#coordinates(coordinates)];
+    if (multicast !== undefined) operands.push(use(typedOperand(multicast, u32)));
+    tracer().emit("tensorLoad", undefined, operands, {
+      map: this.parameter, target: target.array, targetOffset: 0,
+      barrier: barrier.barriers.array, barrierOffset: 0, multicast: multicast !== undefined,
+    });
+  }
+  /** Starts storing shared memory to the box at `coordinates`; parts outside the tensor are dropped. */
+  store(source: SharedMemory<T>, sourcePosition: IndexOperand, coordinates: readonly Operand<I32>[]): void {
+    tracer().emit("tensorStore", undefined, [indexOperand(sourcePosition), ...this.#coordinates(coordinates)], {
+      map: this.parameter, source: source.array, sourceOffset: 0,
+    });
+  }
+  /** Fetches the map itself into cache. */
+  prefetch(): void {
+    tracer().emit("prefetchTensorMap", undefined, [], { map: this.parameter });
+  }
+
+  #coordinates(coordinates: readonly Operand<I32>[]): ReturnType<typeof use>[] {
+    if (coordinates.length !== this.parameter.rank) {
+      throw tracer().error(`${this.parameter.name} has rank ${this.parameter.rank}; ${coordinates.length} coordinates were given`);
+    }
+    return coordinates.map((coordinate) => use(typedOperand(coordinate, i32)));
+  }
+}
+
+/** Closes the group of this thread's tensor stores since the last commit. */
+export function tensorStoreCommit(): void {
+  tracer().emit("tensorStoreCommit", undefined, [], {});
+}
+
+/** Waits until at most `pending` groups of tensor stores are unfinished; with `read`, only until their sources may be rewritten. */
+export function tensorStoreWait(pending: number, options: { readonly read?: boolean } = {}): void {
+  tracer().emit("tensorStoreWait", undefined, [], { pending, read: options.read ?? false });
+}
