@@ -111,8 +111,8 @@ describe.each(integerTypes)("$name", ({ least, greatest, wrap, width, apply }) =
     agrees("or", (a, b) => a | b);
     agrees("xor", (a, b) => a ^ b);
     agrees("not", (a) => wrap(~a));
-    agrees("min", (a, b) => (a < b ? a : b));
-    agrees("max", (a, b) => (a > b ? a : b));
+    agrees("min", (a: bigint, b: bigint) => (a < b ? a : b));
+    agrees("max", (a: bigint, b: bigint) => (a > b ? a : b));
   });
 });
 
