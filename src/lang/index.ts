@@ -11,11 +11,17 @@ export { type ReductionName, subgroup } from "./collective.ts";
 export {
   breakLoop, continueLoop, type CounterType, exit, loop, type LoopRange, loopWhile, type Otherwise, when,
 } from "./control.ts";
+export { Fragment, type FragmentLayout, type FragmentUse } from "./fragment.ts";
 export { type BlockSize, type Kernel, kernel, type KernelDefinition } from "./kernel.ts";
 export {
   ceil, clamp, cos, dot4, exp, exp2, floor, leadingZeros, log, log2, max, min, mulHigh, permuteBytes, popcount,
   reciprocal, reciprocalSqrt, reverseBits, roundEven, select, sigmoid, sin, sqrt, tanh, tanhApproximate, trunc,
 } from "./math.ts";
+export {
+  describeInstruction, findInstruction, loadMatrix, type LoadMatrixOptions, type Major, mma, mmaFragment,
+  type SharedMatrixOperand, storeMatrix, warpgroupCommit, warpgroupFence, warpgroupFragment, warpgroupMma,
+  type WarpgroupMmaOptions, warpgroupWait, wmma, wmmaFragment, wmmaLoad, wmmaStore,
+} from "./matrix.ts";
 export {
   type AccessOptions, type AtomicOptions, type GlobalArray, type IndexOperand, type LinearArray, shared, type SharedArena,
   sharedArena, type SharedMemory, type Table, table, toIndex,
