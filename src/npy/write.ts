@@ -27,7 +27,7 @@ export interface NpyInput<T extends StorageType = StorageType> extends NpyShape<
 export interface NpyWriteOptions {
   /** Format version; default 1, which everything reads. */
   readonly version?: NpyVersion;
-  /** Default little. */
+  /** Default little. In Python, big-endian bf16 needs `.view(numpy.dtype(ml_dtypes.bfloat16).newbyteorder(">"))`. */
   readonly byteOrder?: ByteOrder;
 }
 
