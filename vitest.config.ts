@@ -50,7 +50,7 @@ const projects: TestProjectInlineConfiguration[] = [
     include: ["test/gpu/**/*.test.ts", "test/conformance/**/*.test.ts"],
     // Would choose the CPU's Vulkan driver for the whole process.
     exclude: ["test/conformance/webgpu-beds.test.ts"],
-    env: { TILEWRIGHT_DEVICES: "cuda,webgpu" },
+    env: { TILEWRIGHT_DEVICES: process.env.TILEWRIGHT_DEVICES ?? "cuda,webgpu" },
     ...onOneDevice,
     testTimeout: minutes(5),
     hookTimeout: minutes(5),
