@@ -13,7 +13,7 @@ const concreteDevices = ["cuda", "webgpu", "simulator"];
 /** What a family may know of devices: their interfaces, never a concrete one. */
 const deviceInterfaces = ["runtime/device.ts", "runtime/array.ts"];
 
-const runtimeOwn = ["runtime/(?!compile|open|cuda/|webgpu/|simulator/)"];
+const runtimeOwn = ["runtime/(?!compile[./-]|open[.]|cuda/|webgpu/|simulator/)"];
 const belowRuntime = ["types", "target", "ir", "lang", "tile"];
 
 /**
@@ -51,11 +51,11 @@ const layers = {
   ],
 };
 
-/** `types` → `^src/types/`, `errors.ts` → `^src/errors\.ts$`, `runtime/compile` → every file and folder so named. */
+/** `types` → `^src/types/`, `errors.ts` → `^src/errors\.ts$`, `runtime/compile` → the file, its folder and compile-*.ts. */
 const pathOf = (entry) => {
   if (entry.includes("(")) return `^src/${entry}`;
   if (entry.endsWith(".ts")) return `^src/${entry.replaceAll(".", "\\.")}$`;
-  return entry === "runtime/compile" ? "^src/runtime/compile" : `^src/${entry}/`;
+  return entry === "runtime/compile" ? "^src/runtime/compile[./-]" : `^src/${entry}/`;
 };
 
 const layerRules = Object.entries(layers).map(([layer, below]) => ({

@@ -33,7 +33,7 @@ const onOneDevice = { maxWorkers: 1, fileParallelism: false, isolate: false } as
 const minutes = (count: number): number => count * 60_000;
 
 const projects: TestProjectInlineConfiguration[] = [
-  project("unit", { include: ["src/**/*.test.ts"] }),
+  project("unit", { include: ["src/**/*.test.ts"], testTimeout: minutes(1) }),
   project("conformance", {
     include: ["test/conformance/**/*.test.ts"],
     testTimeout: minutes(2),
@@ -45,7 +45,7 @@ const projects: TestProjectInlineConfiguration[] = [
     globalSetup: here("./test/package/install.ts"),
     testTimeout: minutes(3),
   }),
-  project("architecture", { include: ["test/architecture/**/*.test.ts"] }),
+  project("architecture", { include: ["test/architecture/**/*.test.ts"], testTimeout: minutes(1) }),
   project("gpu", {
     include: ["test/gpu/**/*.test.ts", "test/conformance/**/*.test.ts"],
     // Would choose the CPU's Vulkan driver for the whole process.
