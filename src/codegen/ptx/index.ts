@@ -1,0 +1,3 @@
+/** @file Code generation for NVIDIA GPUs: IR in, PTX text out. */
+export { generatePtx, type PtxModule } from "./kernel.ts";
+export { checkRequirements } from "./requirements.ts";
