@@ -65,7 +65,8 @@ if (existsSync(here("./node_modules/typescript/package.json"))) {
         enabled: true,
         only: true,
         include: ["src/**/*.test-d.ts"],
-        tsconfig: here("./tsconfig.json"),
+        tsconfig: here("./tsconfig.test-d.json"),
+        ignoreSourceErrors: true,
       },
     }),
   );
