@@ -1,0 +1,34 @@
+/**
+ * @file Names of dimensions: one upper-case letter each.
+ */
+
+/** A dimension's name. */
+export type Letter =
+  | "A" | "B" | "C" | "D" | "E" | "F" | "G" | "H" | "I" | "J" | "K" | "L" | "M"
+  | "N" | "O" | "P" | "Q" | "R" | "S" | "T" | "U" | "V" | "W" | "X" | "Y" | "Z";
+
+/**
+ * Every word of distinct letters out of `D`, in any order: `M`, `K`, `MK`, `KM`. None when nothing is known of `D`: the
+ * words of all letters are beyond counting.
+ */
+export type Words<D extends Letter> = [Letter] extends [D] ? never : Permutations<D>;
+
+type Permutations<D extends Letter, First extends Letter = D> = First extends Letter
+  ? First | `${First}${Permutations<Exclude<D, First>>}`
+  : never;
+
+/** The letters of a word. */
+export type LettersOf<Word extends string> = Word extends `${infer First extends Letter}${infer Rest}`
+  ? First | LettersOf<Rest>
+  : never;
+
+/** A number for each dimension. */
+export type Sizes<D extends Letter> = Readonly<Record<D, number>>;
+
+/** More dimensions than any tensor contraction of the literature needs, and few enough for the types of all words. */
+export const mostDimensions = 6;
+
+/** Whether `name` can name a dimension. */
+export function isLetter(name: string): name is Letter {
+  return /^[A-Z]$/.test(name);
+}
