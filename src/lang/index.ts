@@ -33,7 +33,7 @@ export {
 export { setPositions } from "./position.ts";
 export { type RoleDefinition, roles } from "./roles.ts";
 export { clusterId, type Coordinates, grid, thread } from "./thread.ts";
-export { type Condition, constant, type Operand, Value } from "./value.ts";
+export { binary, type BinaryName, type Condition, constant, fusedMultiplyAdd, type Operand, Value } from "./value.ts";
 export { type Variable, variable, variables } from "./variable.ts";
 export { splat, unpack, Vector, vector, type VectorLanes } from "./vector.ts";
 export * from "../types/types.ts";

@@ -255,7 +255,8 @@ function describe(thing: unknown): string {
   return thing === null ? "null" : typeof thing === "object" ? (thing.constructor?.name ?? "an object") : typeof thing;
 }
 
-type BinaryName =
+/** Names of the two-operand operators. */
+export type BinaryName =
   | "add" | "sub" | "mul" | "div" | "rem" | "floorDiv" | "floorMod" | "min" | "max" | "and" | "or" | "xor"
   | "shiftLeft" | "shiftRight";
 type UnaryName = "neg" | "abs" | "not";
@@ -275,10 +276,16 @@ function checkOperator(name: string, type: ElementType): void {
   throw tracer().error(`${type.name} has no ${name}; ${remedy}`);
 }
 
-/** @internal A two-operand operator, checked. */
+/** A two-operand operator by name, checked: for components whose types are not known to TypeScript. */
 export function binary<T extends ElementType>(name: BinaryName, self: Value<T>, other: Operand<T> | boolean): Value<T> {
   checkOperator(name, self.type);
   return operation(name, self.type, [self, operandValue(other, self)], {});
+}
+
+/** a · b + c of one type, rounded once: `Value.fma` where the type is not known to TypeScript. */
+export function fusedMultiplyAdd<T extends ElementType>(a: Value<T>, b: Value<T>, c: Value<T>): Value<T> {
+  checkOperator("fma", a.type);
+  return operation("fma", a.type, [a, operandValue(b, a), operandValue(c, a)], {});
 }
 
 function unary<T extends ElementType>(name: UnaryName, self: Value<T>): Value<T> {

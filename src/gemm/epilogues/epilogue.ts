@@ -1,0 +1,172 @@
+/**
+ * @file Epilogues: how D leaves.
+ *
+ * A block's accumulators pass through shared memory a few rows of operator tiles at a time, warp by warp, so that lanes
+ * read and write whole lines of C and D whatever the operator's register layout is.
+ */
+import {
+  binary, type Condition, type ElementType, fusedMultiplyAdd, type GlobalArray, type I32, type Index, type StorageType,
+  type Value, when,
+} from "../../lang/index.ts";
+import { parallelise, tile, translate } from "../../tile/index.ts";
+import type { Layout, MatrixTile } from "../layouts/layout.ts";
+import type { Operator, SharedTile } from "../operators/operator.ts";
+import { converted, type ElementCoordinates, joined, separate, type Transform, type Transforms } from "../transforms.ts";
+
+/** A matrix in global memory as the epilogue needs it. */
+export interface GlobalMatrix {
+  readonly memory: GlobalArray<StorageType>;
+  readonly layout: Layout;
+  readonly leading: Value<Index>;
+}
+
+/** What an epilogue works with. */
+export interface EpilogueContext {
+  readonly operator: Operator;
+  /** This warp's accumulators by operator tile, [row][column]. */
+  readonly accumulators: readonly (readonly unknown[])[];
+  /** First element of the warp's tile in D. */
+  readonly row: Value<I32>;
+  readonly column: Value<I32>;
+  readonly rows: Value<I32>;
+  readonly columns: Value<I32>;
+  /** Whether the block's whole tile lies inside D. */
+  readonly whole: Condition;
+  /** Shared memory of this warp alone: `tilesPerTurn` operator tiles side by side. */
+  readonly staging: SharedTile;
+  readonly tilesPerTurn: number;
+  readonly lane: Value<I32>;
+  readonly lanes: number;
+  /** Orders the warp's stores to `staging` before its loads, and the reverse. */
+  readonly barrier: () => void;
+  /** Type that alpha and beta have and that the combination is computed in. */
+  readonly scaleType: ElementType;
+  readonly alpha: Value<ElementType>;
+  /** Undefined when beta is zero: then C is not read. */
+  readonly source: { readonly matrix: GlobalMatrix; readonly beta: Value<ElementType> } | undefined;
+  readonly target: GlobalMatrix;
+  /** Elements of one access to C and D. */
+  readonly width: number;
+  readonly transforms: Transforms;
+}
+
+/** How D leaves. */
+export interface Epilogue {
+  readonly name: string;
+  run(context: EpilogueContext): void;
+}
+
+/** D = alpha · (A · B) + beta · C, converted to D's type (integers saturate as conversions do). */
+export const defaultEpilogue: Epilogue = {
+  name: "default",
+  run(context) {
+    const { accumulators, tilesPerTurn, operator, staging, barrier } = context;
+    accumulators.forEach((line, i) => {
+      for (let j = 0; j < line.length; j += tilesPerTurn) {
+        const group = line.slice(j, j + tilesPerTurn);
+        group.forEach((accumulator, t) => {
+          const at = translate(tile({ R: operator.shape.m, C: operator.shape.n }), { C: t * operator.shape.n });
+          operator.storeD(accumulator, staging, at);
+        });
+        barrier();
+        leave(context, i * operator.shape.m, j * operator.shape.n, group.length * operator.shape.n);
+        barrier();
+      }
+    });
+  },
+};
+
+/** Writes the staged rows, which begin `down` and `across` into the warp's tile, to D. */
+function leave(context: EpilogueContext, down: number, across: number, columns: number): void {
+  const { operator, target, width, lane, lanes, row, column, whole } = context;
+  const along = target.layout.major === "row" ? "C" : "R";
+  const staged = tile({ R: operator.shape.m, C: columns });
+  const size = along === "C" ? { R: 1, C: width } : { R: width, C: 1 };
+  const total = (operator.shape.m * columns) / width;
+  let entities = Math.min(lanes, total);
+  while (total % entities !== 0) entities--;
+  const parts = parallelise(staged, size, lane, entities, { fastest: along });
+  const active: Condition = entities === lanes ? true : lane.lt(entities);
+  when(active, () => {
+    when(whole, () => {
+      for (const part of parts) write(context, part, place(part, down, across, row, column));
+    }).otherwise(() => {
+      for (const part of parts) writeGuarded(context, part, place(part, down, across, row, column), along);
+    });
+  });
+}
+
+function place(part: MatrixTile, down: number, across: number, row: Value<I32>, column: Value<I32>): MatrixTile {
+  return translate(translate(part, { R: row, C: column }), { R: down, C: across });
+}
+
+function writeGuarded(context: EpilogueContext, part: MatrixTile, global: MatrixTile, along: "R" | "C"): void {
+  const { width, rows, columns } = context;
+  const inside = (at: MatrixTile, last: number): Value<never> => {
+    const row = at.origin("R") as Value<I32>;
+    const column = at.origin("C") as Value<I32>;
+    const down = (along === "R" && last > 0 ? row.add(last) : row).lt(rows);
+    const over = (along === "C" && last > 0 ? column.add(last) : column).lt(columns);
+    return down.and(over as never) as unknown as Value<never>;
+  };
+  const single = (whole: MatrixTile, e: number): MatrixTile =>
+    translate(whole, { [along]: e } as never).resize({ R: 1, C: 1 }) as MatrixTile;
+  const decision = when(inside(global, width - 1), () => write(context, part, global));
+  if (width === 1) return;
+  decision.otherwise(() => {
+    for (let e = 0; e < width; e++) {
+      const at = single(global, e);
+      when(inside(at, 0), () => write(context, single(part, e), at));
+    }
+  });
+}
+
+/** One access: accumulators from staging, C from memory, the combination, the transforms, D to memory. */
+function write(context: EpilogueContext, part: MatrixTile, global: MatrixTile): void {
+  const { staging, target, source, transforms, scaleType, alpha } = context;
+  const along: "R" | "C" = part.size.C > 1 ? "C" : "R";
+  const at = (e: number): ElementCoordinates => {
+    const moved = translate(global, { [along]: e } as never) as MatrixTile;
+    return { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
+  };
+  const through = (values: Elements, ...steps: readonly (Transform | undefined)[]): Elements =>
+    steps.reduce<Elements>((held, step) => (step === undefined ? held : held.map((x, e) => step(x, at(e)))), values);
+  let result: Elements = staged(staging, part).map((x) => binary("mul", x.to(scaleType), alpha));
+  if (source !== undefined) {
+    const { matrix, beta } = source;
+    const loaded = separate(matrix.layout.load(matrix.memory, { origin: 0, leading: matrix.leading }, global));
+    const addend = through(loaded, transforms.c?.globalToShared, transforms.c?.sharedToRegister);
+    result = result.map((x, e) => fusedMultiplyAdd(addend[e].to(scaleType), beta, x));
+  }
+  const leaving = through(result, transforms.d?.registerToShared, transforms.d?.sharedToGlobal);
+  const value = joined(convertedAll(leaving, target.memory.type)) as Value<StorageType>;
+  target.layout.store(target.memory, { origin: 0, leading: target.leading }, global, value);
+}
+
+type Elements = readonly Value<ElementType>[];
+
+/** The accumulators of a part, at most 16 bytes an access. */
+function staged(staging: SharedTile, part: MatrixTile): Elements {
+  const { memory, layout, origin, leading } = staging;
+  const along: "R" | "C" = part.size.C > 1 ? "C" : "R";
+  const count = part.size.R * part.size.C;
+  const most = Math.min(count, 128 / memory.type.bits);
+  const values: Value<ElementType>[] = [];
+  for (let e = 0; e < count; e += most) {
+    const size = along === "C" ? { R: 1, C: most } : { R: most, C: 1 };
+    const at = translate(part, { [along]: e } as never).resize(size as never) as MatrixTile;
+    values.push(...separate(layout.load(memory, { origin, leading }, at)));
+  }
+  return values;
+}
+
+/** Converts as many elements together as one access holds, so that targets with packed conversions use them. */
+function convertedAll(values: Elements, type: StorageType): Elements {
+  const [first] = values;
+  const together = Math.min(values.length, Math.floor(128 / Math.max(first.type.bits, type.bits)));
+  const parts: Value<ElementType>[] = [];
+  for (let e = 0; e < values.length; e += together) {
+    parts.push(...separate(converted(joined(values.slice(e, e + together)), type)));
+  }
+  return parts;
+}

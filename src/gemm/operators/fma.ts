@@ -1,0 +1,146 @@
+/**
+ * @file The plain operator: multiply-add on the ordinary cores, for every type with arithmetic.
+ *
+ * The lanes of a warp form a grid of `laneRows` x `laneColumns`; each holds `rows` x `columns` accumulators. A lane's rows
+ * come in runs of as many elements as one access moves, a run per lane in turn, so that the shared loads of a warp are wide
+ * and free of bank conflicts.
+ */
+import { ArgumentError, UnsupportedError } from "../../errors.ts";
+import {
+  byteSize, type ElementType, fusedMultiplyAdd, isArithmetic, type StorageType, subgroup, type Value, type Variable, variables,
+} from "../../lang/index.ts";
+import type { TargetFacts } from "../../target/facts.ts";
+import { type Tile, translate } from "../../tile/index.ts";
+import { joined, separate } from "../transforms.ts";
+import type { FragmentTransform, Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
+
+/** The lane grid and what each lane holds. */
+export interface FmaShape {
+  readonly laneRows: number;
+  readonly laneColumns: number;
+  readonly rows: number;
+  readonly columns: number;
+}
+
+type Run = Value<ElementType>[];
+interface LaneVector {
+  values: Run;
+}
+
+/** A lane grid for a subgroup width: as square as can be, wider than high. */
+function defaultShape(width: number): FmaShape {
+  const laneRows = 2 ** Math.floor(Math.log2(width) / 2);
+  return { laneRows, laneColumns: width / laneRows, rows: 8, columns: 8 };
+}
+
+
+/** The plain operator. `shape` gives another lane grid. */
+export function fmaOperator(shape?: FmaShape): OperatorFactory {
+  return {
+    name: shape === undefined ? "fma" : `fma ${shape.laneRows}x${shape.laneColumns} lanes of ${shape.rows}x${shape.columns}`,
+    create: (types, facts) => createFma(types, facts, shape ?? defaultShape(facts.subgroup.width)),
+  };
+}
+
+/** The plain operator with its default lane grid. */
+export const fma: OperatorFactory = fmaOperator();
+
+function createFma(types: OperatorTypes, facts: TargetFacts, shape: FmaShape): Operator<LaneVector, LaneVector, Variable<ElementType>[][]> {
+  const { laneRows, laneColumns, rows, columns } = shape;
+  const { accumulator } = types;
+  if (laneRows * laneColumns !== facts.subgroup.width) {
+    throw new ArgumentError(
+      `the plain operator's lane grid ${laneRows}x${laneColumns} must have the subgroup's ${facts.subgroup.width} lanes`,
+    );
+  }
+  if (!isArithmetic(accumulator) || !facts.arithmetic.has(accumulator.name)) {
+    throw new UnsupportedError(`the plain operator cannot accumulate in ${accumulator.name} on ${facts.name}; accumulate in f32 or i32`);
+  }
+  // Elements narrower than the accumulator stay narrow in shared memory and widen on the way to registers.
+  const shared = { a: types.a as StorageType, b: types.b as StorageType };
+  const runOf = (type: StorageType, count: number): number => {
+    let run = 1;
+    while (run * 2 <= count && run * 2 * byteSize(type) <= 16 && count % (run * 2) === 0) run *= 2;
+    return run;
+  };
+  const load = (
+    target: LaneVector,
+    source: SharedTile,
+    tile: Tile<"R" | "C">,
+    along: "R" | "C",
+    lane: Value<never>,
+    lanes: number,
+    count: number,
+    transform: FragmentTransform | undefined,
+  ): void => {
+    const type = source.memory.type;
+    const wide = (source.layout.major === "column") === (along === "R");
+    const run = runOf(type, count);
+    const values: Run = [];
+    for (let first = 0; first < count; first += run) {
+      const moved = translate(tile, { [along]: (lane as Value<never>).mul(run as never) } as never);
+      const at = translate(moved, { [along]: first * lanes } as never) as Tile<"R" | "C">;
+      const place = { origin: source.origin, leading: source.leading };
+      const step = wide ? run : 1;
+      for (let e = 0; e < run; e += step) {
+        const part = resized(translate(at, { [along]: e } as never) as Tile<"R" | "C">, along, step);
+        const elements = separate(source.layout.load(source.memory, place, part) as Value<ElementType>);
+        elements.forEach((value, i) => {
+          const row = along === "R" ? translate(part, { R: i }).origin("R") : part.origin("R");
+          const column = along === "C" ? translate(part, { C: i }).origin("C") : part.origin("C");
+          const changed = transform === undefined ? value : transform(value, row, column);
+          values.push(changed.to(accumulator));
+        });
+      }
+    }
+    target.values = values;
+  };
+  return {
+    name: "fma",
+    shape: { m: laneRows * rows, n: laneColumns * columns, k: 1 },
+    types,
+    shared,
+    opaque: false,
+    // Lanes read runs along M and N: those are to be neighbours, whatever the global matrix does.
+    sharedMajor: (operand) => (operand === "a" ? "column" : "row"),
+    sharedPadding: (operand) => Math.max(1, 16 / byteSize(shared[operand])),
+    createA: () => ({ values: [] }),
+    createB: () => ({ values: [] }),
+    createAccumulator: () => Array.from({ length: rows }, () => variables(accumulator, columns, 0)),
+    loadA: (target, source, tile, transform) =>
+      load(target, source, tile, "R", subgroup.lane.floorDiv(laneColumns) as never, laneRows, rows, transform),
+    loadB: (target, source, tile, transform) =>
+      load(target, source, tile, "C", subgroup.lane.floorMod(laneColumns) as never, laneColumns, columns, transform),
+    multiply(held, a, b) {
+      held.forEach((row, i) => {
+        row.forEach((cell, j) => {
+          cell.value = fusedMultiplyAdd(a.values[i], b.values[j], cell.value);
+        });
+      });
+    },
+    storeD(held, target, tile) {
+      const type = target.memory.type;
+      const rowRun = runOf(shared.a, rows);
+      const columnRun = runOf(shared.b, columns);
+      const lanesDown = subgroup.lane.floorDiv(laneColumns).mul(rowRun);
+      const lanesAcross = subgroup.lane.floorMod(laneColumns).mul(columnRun);
+      const base = translate(tile, { R: lanesDown, C: lanesAcross });
+      const wide = target.layout.major === "row" ? Math.min(columnRun, Math.floor(16 / byteSize(type))) : 1;
+      held.forEach((row, i) => {
+        const down = (i % rowRun) + Math.floor(i / rowRun) * rowRun * laneRows;
+        for (let j = 0; j < columns; j += wide) {
+          const across = (j % columnRun) + Math.floor(j / columnRun) * columnRun * laneColumns;
+          const part = resized(translate(base, { R: down, C: across }), "C", wide, 1);
+          const values = row.slice(j, j + wide).map((cell) => cell.value.to(type));
+          target.layout.store(target.memory, { origin: target.origin, leading: target.leading }, part, joined(values) as never);
+        }
+      });
+    },
+  };
+}
+
+/** The first `extent` elements of a tile along one dimension; 1 along the other unless given. */
+export function resized(whole: Tile<"R" | "C">, along: "R" | "C", extent: number, other = 1): Tile<"R" | "C"> {
+  const size = along === "R" ? { R: extent, C: other } : { R: other, C: extent };
+  return whole.resize(size);
+}

@@ -1,0 +1,67 @@
+/**
+ * @file Operators: the inner product on what a warp holds in registers.
+ */
+import type { ElementType, SharedMemory, StorageType, Value } from "../../lang/index.ts";
+import type { TargetFacts } from "../../target/facts.ts";
+import type { Coordinate, Tile } from "../../tile/index.ts";
+import type { Layout } from "../layouts/layout.ts";
+
+/** A matrix tile in shared memory, as an operator finds it. */
+export interface SharedTile {
+  readonly memory: SharedMemory<StorageType>;
+  readonly layout: Layout;
+  readonly leading: number;
+  /** First element of the tile in the array: the stage, where there are several. */
+  readonly origin: Coordinate;
+}
+
+/** What happens to an element between shared memory and registers; `at` counts within the block's tile. */
+export type FragmentTransform = (value: Value<ElementType>, row: Coordinate, column: Coordinate) => Value<ElementType>;
+
+/** What one operator call multiplies, and what it holds while it does. */
+export interface OperatorShape {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+}
+
+/** Types an operator multiplies and accumulates in. */
+export interface OperatorTypes {
+  /** Types of the registers' elements. */
+  readonly a: ElementType;
+  readonly b: ElementType;
+  readonly accumulator: ElementType;
+}
+
+/**
+ * The inner product D += A · B of an m x k by a k x n tile by one warp. `FA`, `FB`, `FC` are whatever the operator keeps
+ * for its fragments. All methods run while tracing.
+ */
+export interface Operator<FA = unknown, FB = unknown, FC = unknown> {
+  readonly name: string;
+  readonly shape: OperatorShape;
+  readonly types: OperatorTypes;
+  /** Element types of the shared tiles it reads; what comes from global memory is converted to them. */
+  readonly shared: { readonly a: StorageType; readonly b: StorageType };
+  /** How it likes a shared tile to lie, given how the global matrix lies. */
+  sharedMajor(operand: "a" | "b", global: "row" | "column"): "row" | "column";
+  /** Padding of a shared line, in elements, that keeps its accesses off each other's banks. */
+  sharedPadding(operand: "a" | "b", major: "row" | "column"): number;
+  createA(): FA;
+  createB(): FB;
+  /** Accumulators, all zero. */
+  createAccumulator(): FC;
+  loadA(target: FA, source: SharedTile, tile: Tile<"R" | "C">, transform: FragmentTransform | undefined): void;
+  loadB(target: FB, source: SharedTile, tile: Tile<"R" | "C">, transform: FragmentTransform | undefined): void;
+  multiply(accumulator: FC, a: FA, b: FB): void;
+  /** Stores an accumulator tile of the accumulator's type to shared memory. */
+  storeD(accumulator: FC, target: SharedTile, tile: Tile<"R" | "C">): void;
+  /** Whether the lanes know which elements they hold; otherwise functions of coordinates go through shared memory. */
+  readonly opaque: boolean;
+}
+
+/** Makes an operator for a target; refused with the reason where the target cannot. */
+export interface OperatorFactory {
+  readonly name: string;
+  create(types: OperatorTypes, facts: TargetFacts): Operator;
+}

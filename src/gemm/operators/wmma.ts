@@ -1,0 +1,80 @@
+/**
+ * @file The `wmma` operator: whole 16x16 tiles whose register layout the hardware keeps to itself, for parity with the
+ * paper. Transforms between shared memory and registers see elements without coordinates being known, so they are refused
+ * here and run on the way into shared memory instead.
+ */
+import { UnsupportedError } from "../../errors.ts";
+import {
+  byteSize, type ElementType, f32, type Fragment, findInstruction, type StorageType, tf32, type Value, wmma, wmmaFragment,
+  wmmaLoad, wmmaStore,
+} from "../../lang/index.ts";
+import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
+import type { Tile } from "../../tile/index.ts";
+import type { Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
+import { positionIn } from "./shared-tile.ts";
+
+interface Operand {
+  readonly fragment: Fragment;
+  major: "row" | "column";
+}
+
+/** wmma. `wanted` narrows the choice of shape; 16x16 unless said. */
+export function wmmaOperator(wanted: Partial<MatrixInstruction> = {}): OperatorFactory {
+  return { name: "wmma", create: (types, facts) => createWmma(types, facts, wanted) };
+}
+
+/** The wmma operator with square tiles. */
+export const wmmaSync: OperatorFactory = wmmaOperator();
+
+function createWmma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<MatrixInstruction>): Operator<Operand, Operand, Fragment> {
+  const names = { a: types.a.name, b: types.b.name, accumulator: types.accumulator.name };
+  const candidates = facts.wmma.filter((instruction) => findInstruction([instruction], { ...names, ...wanted }) !== undefined);
+  const instruction = candidates.find(({ m, n }) => m === n) ?? candidates[0];
+  if (instruction === undefined || facts.subgroup.width !== 32) {
+    throw new UnsupportedError(
+      `${facts.name} has no wmma instruction for ${names.a}·${names.b}→${names.accumulator}; the mma or the plain operator (fma) serve`,
+    );
+  }
+  const { m, n, k } = instruction;
+  const storage = (type: ElementType): StorageType => (type === tf32 ? f32 : (type as StorageType));
+  const shared = { a: storage(types.a), b: storage(types.b) };
+  const create = (use: "a" | "b"): Operand => ({ fragment: wmmaFragment(instruction, use), major: "row" });
+  const load = (use: "a" | "b", target: Operand, source: SharedTile, tile: Tile<"R" | "C">): void => {
+    target.major = source.layout.major;
+    wmmaLoad(instruction, use, target.fragment, source.memory, positionIn(source, tile), source.leading, source.layout.major);
+    if (types[use] === tf32) target.fragment.map((value) => value.to(tf32) as unknown as Value<ElementType>);
+  };
+  const refuse = (transform: unknown): void => {
+    if (transform !== undefined) {
+      throw new UnsupportedError("wmma keeps its register layout to itself, so a sharedToRegister transform cannot have coordinates; use globalToShared, or the mma operator");
+    }
+  };
+  return {
+    name: `wmma m${m}n${n}k${k}`,
+    shape: { m, n, k },
+    types,
+    shared,
+    opaque: true,
+    sharedMajor: (_operand, global) => global,
+    // wmma wants lines of a multiple of 16 bytes.
+    sharedPadding: (operand) => 16 / byteSize(shared[operand]),
+    createA: () => create("a"),
+    createB: () => create("b"),
+    createAccumulator() {
+      const held = wmmaFragment(instruction, "accumulator");
+      held.fill(0);
+      return held;
+    },
+    loadA(target, source, tile, transform) {
+      refuse(transform);
+      load("a", target, source, tile);
+    },
+    loadB(target, source, tile, transform) {
+      refuse(transform);
+      load("b", target, source, tile);
+    },
+    multiply: (accumulator, a, b) => wmma(instruction, accumulator, a.fragment, b.fragment, a.major, b.major),
+    storeD: (accumulator, target, tile) =>
+      wmmaStore(instruction, accumulator, target.memory, positionIn(target, tile), target.leading, target.layout.major),
+  };
+}

@@ -1,0 +1,38 @@
+/**
+ * @file Params: sizes of everything that a GEMM divides, all independent, all compile-time constants of a kind.
+ */
+import { ArgumentError } from "../errors.ts";
+import type { Operator } from "./operators/operator.ts";
+
+/** Tile sizes and counts. */
+export interface GemmParams {
+  /** What one block computes, and its K step. */
+  readonly block: { readonly m: number; readonly n: number; readonly k: number };
+  /** Warps of a block, along M and N. */
+  readonly warps: { readonly m: number; readonly n: number };
+  /** Tile rows that blocks walk down before the next tile column: keeps B's columns in the L2 cache. */
+  readonly groupRows: number;
+  /** Elements that one access of each copy moves at most; 16 bytes' worth unless given. */
+  readonly copies?: { readonly a?: number; readonly b?: number; readonly c?: number; readonly d?: number };
+}
+
+/**
+ * Checks that params and an operator fit together.
+ * @throws ArgumentError that names the two sizes which do not, and sizes that would
+ */
+export function checkParams(params: GemmParams, operator: Operator, subgroupWidth: number): void {
+  const { block, warps, groupRows } = params;
+  const all = { "block.m": block.m, "block.n": block.n, "block.k": block.k, "warps.m": warps.m, "warps.n": warps.n, groupRows };
+  for (const [name, value] of Object.entries(all)) {
+    if (!Number.isInteger(value) || value < 1) throw new ArgumentError(`params.${name} is a positive integer, not ${String(value)}`);
+  }
+  const fit = (name: string, size: number, by: string, unit: number): void => {
+    if (size % unit !== 0) throw new ArgumentError(`params: ${name} = ${size} is no multiple of ${by} = ${unit}`);
+  };
+  const { shape } = operator;
+  fit("block.m", block.m, `warps.m x the operator's m = ${warps.m} x ${shape.m}`, warps.m * shape.m);
+  fit("block.n", block.n, `warps.n x the operator's n = ${warps.n} x ${shape.n}`, warps.n * shape.n);
+  fit("block.k", block.k, "the operator's k", shape.k);
+  const threads = warps.m * warps.n * subgroupWidth;
+  if (threads > 1024) throw new ArgumentError(`params: ${warps.m} x ${warps.n} warps of ${subgroupWidth} lanes are ${threads} threads; a block has at most 1024`);
+}

@@ -1,0 +1,160 @@
+/**
+ * @file The register-staged copy engine: global memory → registers → shared memory, one K step ahead of the arithmetic.
+ *
+ * `fetch` starts the loads of a tile; `store` transforms what has arrived and puts it into shared memory. What lies outside
+ * the matrix becomes zero, after the transform: it then contributes nothing, whatever the transform makes of a zero.
+ */
+import {
+  type Condition, constant, type ElementType, Fragment, type GlobalArray, type I32, type Index, type Lanes, select,
+  type StorageType, thread, type Value, variables, when,
+} from "../../lang/index.ts";
+import { parallelise, type Tile, tile, translate } from "../../tile/index.ts";
+import type { Layout } from "../layouts/layout.ts";
+import type { SharedTile } from "../operators/operator.ts";
+import { applyTransform, converted, joined, separate, type Transform } from "../transforms.ts";
+
+/** What one copy engine moves. */
+export interface StagedCopyOptions {
+  readonly source: GlobalArray<StorageType>;
+  readonly layout: Layout;
+  readonly leading: Value<Index>;
+  /** Extents of the whole matrix. */
+  readonly rows: Value<I32>;
+  readonly columns: Value<I32>;
+  /** Extents of the tile. */
+  readonly tile: { readonly rows: number; readonly columns: number };
+  /** Elements of one access. */
+  readonly width: number;
+  readonly threads: number;
+  readonly transform: Transform | undefined;
+}
+
+/** A copy in two halves. */
+export class StagedCopy {
+  readonly #subTiles: readonly Tile<"R" | "C">[];
+  readonly #staging: Fragment;
+  /** Threads beyond the sub-tiles have nothing to do. */
+  readonly #active: Condition;
+
+  constructor(private readonly options: StagedCopyOptions) {
+    const { layout, tile: extents, threads } = options;
+    const { width } = options;
+    const along = layout.major === "row" ? "C" : "R";
+    const size = along === "C" ? { R: 1, C: width } : { R: width, C: 1 };
+    const total = (extents.rows * extents.columns) / width;
+    // Entities must share the sub-tiles evenly: with fewer sub-tiles than threads some threads rest.
+    let entities = Math.min(threads, total);
+    while (total % entities !== 0) entities--;
+    const whole = tile({ R: extents.rows, C: extents.columns });
+    const { index } = thread;
+    this.#subTiles = parallelise(whole, size, index, entities, { fastest: along });
+    this.#active = entities === threads ? true : index.lt(entities);
+    this.#staging = new Fragment(options.source.type, width as Lanes, this.#subTiles.length, undefined, "staging");
+    if (this.#active !== true) this.#staging.fill(0);
+  }
+
+  /** Starts loading the tile that begins at (row, column). `whole` promises that all of it lies inside the matrix. */
+  fetch(row: Value<I32>, column: Value<I32>, whole: Condition): void {
+    const { source, layout, leading } = this.options;
+    when(this.#active, () => {
+      when(whole, () => {
+        this.#subTiles.forEach((part, i) => {
+          const at = translate(part, { R: row, C: column });
+          this.#staging.setRegister(i, layout.load(source, { origin: 0, leading }, at));
+        });
+      }).otherwise(() => {
+        this.#subTiles.forEach((part, i) => this.#fetchGuarded(translate(part, { R: row, C: column }), i));
+      });
+    });
+  }
+
+  /** One access near the edge: whole where it fits, else element by element, zero outside. */
+  #fetchGuarded(part: Tile<"R" | "C">, i: number): void {
+    const { source, layout, leading, width } = this.options;
+    const place = { origin: 0, leading };
+    const along = layout.major === "row" ? "C" : "R";
+    when(this.#inside(part, along, width - 1), () => {
+      this.#staging.setRegister(i, layout.load(source, place, part));
+    }).otherwise(() => {
+      if (width === 1) {
+        this.#staging.setRegister(i, 0);
+        return;
+      }
+      const values = variables(source.type, width, 0);
+      values.forEach((value, e) => {
+        const single = translate(part, { [along]: e } as never).resize({ R: 1, C: 1 }) as Tile<"R" | "C">;
+        when(this.#inside(single, along, 0), () => {
+          value.value = layout.load(source, place, single) as never;
+        });
+      });
+      this.#staging.setRegister(i, joined(values.map((value) => value.value)));
+    });
+  }
+
+  /** Whether a run of elements, the last of them `last` beyond the first, lies inside the matrix. */
+  #inside(part: Tile<"R" | "C">, along: "R" | "C", last: number): Value<never> {
+    const { rows, columns } = this.options;
+    const row = part.origin("R") as Value<I32>;
+    const column = part.origin("C") as Value<I32>;
+    const down = (along === "R" && last > 0 ? row.add(last) : row).lt(rows);
+    const across = (along === "C" && last > 0 ? column.add(last) : column).lt(columns);
+    return down.and(across as never) as unknown as Value<never>;
+  }
+
+  /** Transforms what was fetched from (row, column) and stores it to the shared tile. */
+  store(target: SharedTile, row: Value<I32>, column: Value<I32>): void {
+    when(this.#active, () => {
+      this.#subTiles.forEach((part, i) => {
+        const value = this.#transformed(translate(part, { R: row, C: column }), i, target.memory.type);
+        storeTile(target, part, value);
+      });
+    });
+  }
+
+  #transformed(part: Tile<"R" | "C">, i: number, type: StorageType): Value<StorageType> | ReturnType<typeof joined<StorageType>> {
+    const { layout, transform, rows, columns } = this.options;
+    const held = this.#staging.register(i) as Value<StorageType>;
+    if (transform === undefined) return converted(held, type);
+    const along = layout.major === "row" ? "C" : "R";
+    const at = (e: number): { row: Value<I32>; column: Value<I32> } => {
+      const moved = translate(part, { [along]: e } as never) as Tile<"R" | "C">;
+      return { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
+    };
+    const changed = converted(applyTransform(transform, held, at), type);
+    const masked = separate(changed).map((value, e) => {
+      const { row, column } = at(e);
+      return maskOutside(value as Value<ElementType>, row, column, rows, columns);
+    });
+    return joined(masked) as Value<StorageType>;
+  }
+}
+
+/** The value inside the matrix, zero outside. */
+export function maskOutside<T extends ElementType>(
+  value: Value<T>,
+  row: Value<I32>,
+  column: Value<I32>,
+  rows: Value<I32>,
+  columns: Value<I32>,
+): Value<T> {
+  return select(row.lt(rows).and(column.lt(columns)), value, constant(value.type, 0));
+}
+
+/** Stores a run of elements: as one access where the shared tile lies the same way, else one by one. */
+function storeTile(target: SharedTile, part: Tile<"R" | "C">, value: Value<StorageType> | ReturnType<typeof joined<StorageType>>): void {
+  const { layout, memory, origin, leading } = target;
+  const place = { origin, leading };
+  const elements = part.size.R * part.size.C;
+  const along = part.size.C > 1 ? "C" : "R";
+  const sameWay = elements === 1 || (layout.major === "row") === (along === "C");
+  const byteWidth = (elements * memory.type.bits) / 8;
+  const aligned = byteWidth <= 16 && (leading * memory.type.bits) / 8 % byteWidth === 0;
+  if (sameWay && aligned) {
+    layout.store(memory, place, part, value);
+    return;
+  }
+  separate(value).forEach((single, e) => {
+    const at = translate(part, { [along]: e } as never).resize({ R: 1, C: 1 }) as Tile<"R" | "C">;
+    layout.store(memory, place, at, single);
+  });
+}
