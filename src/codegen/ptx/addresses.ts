@@ -31,7 +31,7 @@ const largestImmediate = 2 ** 31 - 1;
 
 export function bracketed(address: Address): string {
   if (address.offset === 0) return `[${address.base}]`;
-  return `[${address.base}${address.offset < 0 ? "" : "+"}${address.offset}]`;
+  return `[${address.base}+${address.offset}]`;
 }
 
 /** Identity of an operand for memoised computations. */

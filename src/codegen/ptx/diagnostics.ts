@@ -76,7 +76,7 @@ function callPrint(emission: Emission, text: string, args: readonly PrintArgumen
   const generic = emission.compute("b64", "cvta.global.u64", textRegister);
   const local = emission.compute("b64", "mov.u64", "$print");
   const block = emission.compute("b64", "cvta.local.u64", local);
-  emission.effect(`{ .param .b64 $f; st.param.b64 [$f], ${generic}; .param .b64 $v; st.param.b64 [$v], ${block}; .param .b32 $r; call ($r), vprintf, ($f, $v); }`);
+  emission.call("vprintf", [generic, block]);
 }
 
 function addText(emission: Emission, text: string): number {

@@ -91,6 +91,18 @@ export class Emission {
     this.#lines.push(`${this.guard}${text};`);
   }
 
+  /** Calls an external function of 64-bit arguments and a 32-bit result, which is dropped. */
+  call(name: string, operands: readonly string[]): void {
+    const places = operands.map((_, index) => `$c${index}`);
+    this.#lines.push(
+      "{",
+      ...operands.flatMap((operand, index) => [`.param .b64 $c${index};`, `st.param.b64 [$c${index}], ${operand};`]),
+      ".param .b32 $result;",
+      `call ($result), ${name}, (${places.join(", ")});`,
+      "}",
+    );
+  }
+
   newLabel(): string {
     this.#labels += 1;
     return `$L${this.#labels}`;
