@@ -44,24 +44,38 @@ const architectures: ReadonlyMap<number, Architecture> = new Map([
   [90, architecture(227, 228, 132, 50 * MiB, 80 * GiB)],
 ]);
 
-function architecture(blockKiB: number, processorKiB: number, multiprocessors: number, l2Bytes: number, memoryBytes: number): Architecture {
+function architecture(
+  blockKiB: number,
+  processorKiB: number,
+  multiprocessors: number,
+  l2Bytes: number,
+  memoryBytes: number,
+): Architecture {
   return {
-    sharedBytesPerBlock: blockKiB * KiB, sharedBytesPerMultiprocessor: processorKiB * KiB,
-    multiprocessors, l2Bytes, memoryBytes,
+    sharedBytesPerBlock: blockKiB * KiB,
+    sharedBytesPerMultiprocessor: processorKiB * KiB,
+    multiprocessors,
+    l2Bytes,
+    memoryBytes,
   };
 }
 
 type Shape = readonly [m: number, n: number, k: number];
 
 function instructions(
-  a: TypeName, b: TypeName, accumulators: readonly TypeName[], shapes: readonly Shape[],
+  a: TypeName,
+  b: TypeName,
+  accumulators: readonly TypeName[],
+  shapes: readonly Shape[],
 ): readonly MatrixInstruction[] {
   return accumulators.flatMap((accumulator) => shapes.map(([m, n, k]) => ({ a, b, accumulator, m, n, k })));
 }
 
 /** Every pairing of two types, each of which can be either operand. */
 function pairings(
-  types: readonly [TypeName, TypeName], accumulators: readonly TypeName[], shapes: readonly Shape[],
+  types: readonly [TypeName, TypeName],
+  accumulators: readonly TypeName[],
+  shapes: readonly Shape[],
 ): readonly MatrixInstruction[] {
   return types.flatMap((a) => types.flatMap((b) => instructions(a, b, accumulators, shapes)));
 }
@@ -75,17 +89,74 @@ function mmaInstructions(capability: number): readonly MatrixInstruction[] {
     ];
   }
   return [
-    ...instructions("f16", "f16", ["f16", "f32"], [[16, 8, 8], [16, 8, 16]]),
-    ...instructions("bf16", "bf16", ["f32"], [[16, 8, 8], [16, 8, 16]]),
-    ...instructions("tf32", "tf32", ["f32"], [[16, 8, 4], [16, 8, 8]]),
-    ...pairings(["i8", "u8"], ["i32"], [[8, 8, 16], [16, 8, 16], [16, 8, 32]]),
-    ...instructions("b1", "b1", ["i32"], [[8, 8, 128], [16, 8, 128], [16, 8, 256]]),
-    ...instructions("f64", "f64", ["f64"], capability < 90 ? [[8, 8, 4]] : [[8, 8, 4], [16, 8, 4], [16, 8, 8], [16, 8, 16]]),
+    ...instructions(
+      "f16",
+      "f16",
+      ["f16", "f32"],
+      [
+        [16, 8, 8],
+        [16, 8, 16],
+      ],
+    ),
+    ...instructions(
+      "bf16",
+      "bf16",
+      ["f32"],
+      [
+        [16, 8, 8],
+        [16, 8, 16],
+      ],
+    ),
+    ...instructions(
+      "tf32",
+      "tf32",
+      ["f32"],
+      [
+        [16, 8, 4],
+        [16, 8, 8],
+      ],
+    ),
+    ...pairings(
+      ["i8", "u8"],
+      ["i32"],
+      [
+        [8, 8, 16],
+        [16, 8, 16],
+        [16, 8, 32],
+      ],
+    ),
+    ...instructions(
+      "b1",
+      "b1",
+      ["i32"],
+      [
+        [8, 8, 128],
+        [16, 8, 128],
+        [16, 8, 256],
+      ],
+    ),
+    ...instructions(
+      "f64",
+      "f64",
+      ["f64"],
+      capability < 90
+        ? [[8, 8, 4]]
+        : [
+            [8, 8, 4],
+            [16, 8, 4],
+            [16, 8, 8],
+            [16, 8, 16],
+          ],
+    ),
     ...(capability < 89 ? [] : pairings(["e4m3", "e5m2"], ["f32"], [[16, 8, 32]])),
   ];
 }
 
-const wmmaShapes: readonly Shape[] = [[16, 16, 16], [8, 32, 16], [32, 8, 16]];
+const wmmaShapes: readonly Shape[] = [
+  [16, 16, 16],
+  [8, 32, 16],
+  [32, 8, 16],
+];
 
 function wmmaInstructions(capability: number): readonly MatrixInstruction[] {
   const early = [
@@ -123,13 +194,32 @@ function atomics(capability: number): ReadonlyMap<string, ReadonlySet<TypeName>>
   if (capability >= 90) add.add("bf16");
   const whole = new Set(integers);
   return new Map<string, ReadonlySet<TypeName>>([
-    ["add", add], ["min", whole], ["max", whole], ["and", whole], ["or", whole], ["xor", whole],
-    ["exchange", words], ["compareExchange", words],
+    ["add", add],
+    ["min", whole],
+    ["max", whole],
+    ["and", whole],
+    ["or", whole],
+    ["xor", whole],
+    ["exchange", words],
+    ["compareExchange", words],
   ]);
 }
 
 const storage: ReadonlySet<TypeName> = new Set<TypeName>([
-  "f16", "bf16", "f32", "f64", "e4m3", "e5m2", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",
+  "f16",
+  "bf16",
+  "f32",
+  "f64",
+  "e4m3",
+  "e5m2",
+  "i8",
+  "i16",
+  "i32",
+  "i64",
+  "u8",
+  "u16",
+  "u32",
+  "u64",
 ]);
 
 function arithmetic(capability: number): ReadonlySet<TypeName> {
@@ -141,7 +231,9 @@ function arithmetic(capability: number): ReadonlySet<TypeName> {
 function textCapability(capability: number, name: string): number {
   const found = [...architectures.keys()].filter((known) => known <= capability).at(-1);
   if (found === undefined) {
-    throw new UnsupportedError(`compute capability ${name} is too old: 7.5 (Turing) or later is needed; the simulator runs everywhere`);
+    throw new UnsupportedError(
+      `compute capability ${name} is too old: 7.5 (Turing) or later is needed; the simulator runs everywhere`,
+    );
   }
   return found;
 }
@@ -189,7 +281,8 @@ export function nvidiaFacts(description: NvidiaDescription): TargetFacts {
     atomics: atomics(capability),
     machine: {
       multiprocessors: description.multiprocessors ?? documented.multiprocessors,
-      sharedBytesPerMultiprocessor: description.sharedBytesPerMultiprocessor ?? documented.sharedBytesPerMultiprocessor,
+      sharedBytesPerMultiprocessor:
+        description.sharedBytesPerMultiprocessor ?? documented.sharedBytesPerMultiprocessor,
       registersPerMultiprocessor: description.registersPerMultiprocessor ?? 64 * KiB,
       l2Bytes: description.l2Bytes ?? documented.l2Bytes,
       memoryBytes: description.memoryBytes ?? documented.memoryBytes,

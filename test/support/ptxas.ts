@@ -2,8 +2,9 @@
  * @file Assembles PTX with ptxas. What it said is kept by hash of text and assembler, because the same texts come back in
  * every run.
  */
-import { createHash } from "node:crypto";
+
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -43,9 +44,13 @@ function run(program: string, text: string, target: string, file: string): strin
   const folder = mkdtempSync(join(tmpdir(), "ptxas-"));
   const source = join(folder, "kernel.ptx");
   writeFileSync(source, text);
-  const { status, stdout, stderr } = spawnSync(program, [`-arch=${target}`, "-v", source, "-o", join(folder, "kernel.cubin")], {
-    encoding: "utf8",
-  });
+  const { status, stdout, stderr } = spawnSync(
+    program,
+    [`-arch=${target}`, "-v", source, "-o", join(folder, "kernel.cubin")],
+    {
+      encoding: "utf8",
+    },
+  );
   const log = `${status}\n${`${stdout}${stderr}`.replaceAll(source, "kernel.ptx")}`;
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(`${file}.${process.pid}`, log);

@@ -40,7 +40,12 @@ export function operandKey(operand: Operand): string {
 }
 
 /** Address of an element of a shared array, 32-bit. */
-export function sharedAddress(emission: Emission, array: SharedArray, index: Operand, offset: number): Address {
+export function sharedAddress(
+  emission: Emission,
+  array: SharedArray,
+  index: Operand,
+  offset: number,
+): Address {
   const size = byteSize(array.element);
   const constant = array.byteOffset + offset * size;
   if (index.kind === "constant") return { base: arena, offset: constant + Number(index.value) * size };
@@ -49,9 +54,10 @@ export function sharedAddress(emission: Emission, array: SharedArray, index: Ope
 }
 
 function sharedBase(emission: Emission, index: Operand, size: number): string {
-  const narrow = registerBits(index.type.element) === 64
-    ? emission.compute("b32", "cvt.u32.u64", emission.word(index))
-    : emission.word(index);
+  const narrow =
+    registerBits(index.type.element) === 64
+      ? emission.compute("b32", "cvt.u32.u64", emission.word(index))
+      : emission.word(index);
   const start = arenaStart(emission);
   if (size === 1) return emission.compute("b32", "add.s32", narrow, start);
   const scaled = emission.compute("b32", "shl.b32", narrow, Math.log2(size));
@@ -73,8 +79,12 @@ export function addressRegister(emission: Emission, address: Address): string {
   }
   if (address.offset === 0) return address.base;
   return emission.onceRegister(`at:${address.base}:${address.offset}`, () =>
-    emission.compute(address.base.startsWith("%d") ? "b64" : "b32",
-      address.base.startsWith("%d") ? "add.s64" : "add.s32", address.base, address.offset),
+    emission.compute(
+      address.base.startsWith("%d") ? "b64" : "b32",
+      address.base.startsWith("%d") ? "add.s64" : "add.s32",
+      address.base,
+      address.offset,
+    ),
   );
 }
 
@@ -89,14 +99,22 @@ function pointer(emission: Emission, parameter: number): string {
 
 /** Address of an element of an array in global or constant memory, 64-bit. */
 function wideAddress(
-  emission: Emission, key: string, start: () => string, size: number, index: Operand, offset: number,
+  emission: Emission,
+  key: string,
+  start: () => string,
+  size: number,
+  index: Operand,
+  offset: number,
 ): Address {
   const constant = offset * size + (index.kind === "constant" ? Number(index.value) * size : 0);
-  const base = index.kind === "constant"
-    ? start()
-    : emission.onceRegister(`${key}:${index.id}`, () => indexed(emission, start(), size, index));
+  const base =
+    index.kind === "constant"
+      ? start()
+      : emission.onceRegister(`${key}:${index.id}`, () => indexed(emission, start(), size, index));
   if (constant >= -largestImmediate && constant <= largestImmediate) return { base, offset: constant };
-  const far = emission.onceRegister(`${key}:far:${base}:${constant}`, () => emission.compute("b64", "add.s64", base, constant));
+  const far = emission.onceRegister(`${key}:far:${base}:${constant}`, () =>
+    emission.compute("b64", "add.s64", base, constant),
+  );
   return { base: far, offset: 0 };
 }
 
@@ -124,12 +142,23 @@ export function place(emission: Emission, array: ArrayReference, index: Operand,
     case "buffer": {
       const { id, element } = array.parameter;
       const start = (): string => pointer(emission, id);
-      return { space: "global", address: wideAddress(emission, `buffer:${id}`, start, byteSize(element), index, offset) };
+      return {
+        space: "global",
+        address: wideAddress(emission, `buffer:${id}`, start, byteSize(element), index, offset),
+      };
     }
     case "constant": {
       const { table } = array;
-      const start = (): string => emission.atEntry(`table:${table.id}`, "b64", (r) => [`mov.u64 ${r}, ${tableName(table)}`]);
-      const address = wideAddress(emission, `table:${table.id}`, start, byteSize(table.element), index, offset);
+      const start = (): string =>
+        emission.atEntry(`table:${table.id}`, "b64", (r) => [`mov.u64 ${r}, ${tableName(table)}`]);
+      const address = wideAddress(
+        emission,
+        `table:${table.id}`,
+        start,
+        byteSize(table.element),
+        index,
+        offset,
+      );
       return { space: constantSpace(emission), address };
     }
     default:
@@ -141,6 +170,9 @@ export function place(emission: Emission, array: ArrayReference, index: Operand,
 const constantBankBytes = 16 * 1024;
 
 export function constantSpace(emission: Emission): "const" | "global" {
-  const bytes = emission.kernel.constants.reduce((sum, table) => sum + table.values.length * byteSize(table.element) + 16, 0);
+  const bytes = emission.kernel.constants.reduce(
+    (sum, table) => sum + table.values.length * byteSize(table.element) + 16,
+    0,
+  );
   return bytes <= constantBankBytes ? "const" : "global";
 }

@@ -30,7 +30,11 @@ export function isHalf(element: ElementType): boolean {
 function wordType(type: ValueType): WordType {
   const { cls, lanesPerWord } = formOf(type);
   const suffix = instructionType(type.element);
-  return { element: type.element, cls, suffix: lanesPerWord === 2 && isHalf(type.element) ? `${suffix}x2` : suffix };
+  return {
+    element: type.element,
+    cls,
+    suffix: lanesPerWord === 2 && isHalf(type.element) ? `${suffix}x2` : suffix,
+  };
 }
 
 function wordwise<Name extends OperationName>(rule: WordRule): NodeEmitter<Name> {
@@ -39,7 +43,11 @@ function wordwise<Name extends OperationName>(rule: WordRule): NodeEmitter<Name>
     const operands = node.operands.map((operand) => emission.typedWords(operand));
     const word = wordType(type);
     const words = Array.from({ length: formOf(type).words }, (_, index) =>
-      rule(emission, word, operands.map((registers) => registers[index]!)),
+      rule(
+        emission,
+        word,
+        operands.map((registers) => registers[index]!),
+      ),
     );
     emission.define(node.result, words);
   };
@@ -53,7 +61,11 @@ export function lanewise<Name extends OperationName>(
     const type = node.result!.type;
     const operands = node.operands.map((operand) => lanesOf(emission, operand));
     const lanes = Array.from({ length: type.lanes }, (_, lane) =>
-      rule(emission, type.element, operands.map((registers) => registers[lane]!)),
+      rule(
+        emission,
+        type.element,
+        operands.map((registers) => registers[lane]!),
+      ),
     );
     emission.define(node.result, pack(emission, type, lanes));
   };
@@ -65,11 +77,20 @@ const bf16Constants = { one: 0x3f80, minusOne: 0xbf80, minusZero: 0x8000 } as co
 function bf16Constant(emission: Emission, type: WordType, name: keyof typeof bf16Constants): string {
   const bits = bf16Constants[name];
   const packed = type.cls === "b32" ? bits * 0x10001 : bits;
-  return emission.constantRegister(type.cls === "b32" ? "b32" : "b16", `0x${packed.toString(16).toUpperCase()}`);
+  return emission.constantRegister(
+    type.cls === "b32" ? "b32" : "b16",
+    `0x${packed.toString(16).toUpperCase()}`,
+  );
 }
 
 /** bf16 sums and products as one fused operation with an exact partner: `add.bf16` itself needs sm_90. */
-function bf16Fused(emission: Emission, type: WordType, name: "add" | "sub" | "mul", a: string, b: string): string {
+function bf16Fused(
+  emission: Emission,
+  type: WordType,
+  name: "add" | "sub" | "mul",
+  a: string,
+  b: string,
+): string {
   emission.needs(70);
   const fma = `fma.rn.${type.suffix}`;
   switch (name) {
@@ -87,7 +108,8 @@ function bf16Fused(emission: Emission, type: WordType, name: "add" | "sub" | "mu
 function sumLike(name: "add" | "sub" | "mul"): WordRule {
   return (emission, type, [a, b]) => {
     if (type.element.name === "bf16") return bf16Fused(emission, type, name, a!, b!);
-    if (type.element.class === "float") return emission.compute(type.cls, `${name}.rn.${type.suffix}`, a!, b!);
+    if (type.element.class === "float")
+      return emission.compute(type.cls, `${name}.rn.${type.suffix}`, a!, b!);
     return emission.compute(type.cls, `${name}${name === "mul" ? ".lo" : ""}.${type.suffix}`, a!, b!);
   };
 }
@@ -127,7 +149,12 @@ function extremum(name: "min" | "max"): NodeEmitter<"min" | "max"> {
     emission.compute(type.cls, `${name}.${type.suffix}`, a!, b!),
   );
   const widened = lanewise<"min" | "max">((emission, element, [a, b]) => {
-    const wide = emission.compute("b32", `${name}.f32`, widen(emission, element, a!), widen(emission, element, b!));
+    const wide = emission.compute(
+      "b32",
+      `${name}.f32`,
+      widen(emission, element, a!),
+      widen(emission, element, b!),
+    );
     return narrow(emission, element, wide);
   });
   return (emission, node) => {
@@ -163,7 +190,10 @@ function shift<Name extends "shiftLeft" | "shiftRight">(name: Name): NodeEmitter
     const { element, lanes } = node.result!.type;
     const cls = laneClass(element);
     const opcode = name === "shiftLeft" ? `shl.${cls}` : `shr.${instructionType(element)}`;
-    const [value, count] = [emission.words(node.operands[0]!), shiftCounts(emission, node.operands[1]!, element)];
+    const [value, count] = [
+      emission.words(node.operands[0]!),
+      shiftCounts(emission, node.operands[1]!, element),
+    ];
     const words = Array.from({ length: lanes }, (_, lane) =>
       emission.compute(cls, opcode, value[lane]!, count[lane] ?? count[0]!),
     );
@@ -188,25 +218,47 @@ export const emitShiftRight: NodeEmitter<"shiftRight"> = shift("shiftRight");
 type ComparisonName = "equal" | "notEqual" | "less" | "lessEqual" | "greater" | "greaterEqual";
 
 const relations: Readonly<Record<ComparisonName, string>> = {
-  equal: "eq", notEqual: "ne", less: "lt", lessEqual: "le", greater: "gt", greaterEqual: "ge",
+  equal: "eq",
+  notEqual: "ne",
+  less: "lt",
+  lessEqual: "le",
+  greater: "gt",
+  greaterEqual: "ge",
 };
 
 export function comparison<Name extends ComparisonName>(name: Name): NodeEmitter<Name> {
   return (emission, node) => {
     const { element } = node.operands[0]!.type;
-    const [a, b] = node.operands.map((operand) => lanesOf(emission, operand)) as [readonly string[], readonly string[]];
-    emission.define(node.result, a.map((lane, index) => compare(emission, name, element, lane, b[index]!)));
+    const [a, b] = node.operands.map((operand) => lanesOf(emission, operand)) as [
+      readonly string[],
+      readonly string[],
+    ];
+    emission.define(
+      node.result,
+      a.map((lane, index) => compare(emission, name, element, lane, b[index]!)),
+    );
   };
 }
 
-function compare(emission: Emission, name: ComparisonName, element: ElementType, a: string, b: string): string {
+function compare(
+  emission: Emission,
+  name: ComparisonName,
+  element: ElementType,
+  a: string,
+  b: string,
+): string {
   if (element.class === "bool") {
     const differs = emission.compute("pred", "xor.pred", a, b);
     return name === "notEqual" ? differs : emission.compute("pred", "not.pred", differs);
   }
   const relation = element.class === "float" && name === "notEqual" ? "neu" : relations[name];
-  if (element.name === "bf16" || registerBits(element) === 8 && element.class === "float") {
-    return emission.compute("pred", `setp.${relation}.f32`, widen(emission, element, a), widen(emission, element, b));
+  if (element.name === "bf16" || (registerBits(element) === 8 && element.class === "float")) {
+    return emission.compute(
+      "pred",
+      `setp.${relation}.f32`,
+      widen(emission, element, a),
+      widen(emission, element, b),
+    );
   }
   return emission.compute("pred", `setp.${relation}.${instructionType(element)}`, a, b);
 }

@@ -11,7 +11,10 @@ const allLanes = "0xFFFFFFFF";
 
 /** Runs `exchange` over every 32 bits of a value. */
 export function through32Bits(
-  emission: Emission, type: ValueType, words: readonly string[], exchange: (word: string) => string,
+  emission: Emission,
+  type: ValueType,
+  words: readonly string[],
+  exchange: (word: string) => string,
 ): readonly string[] {
   const { cls } = formOf(type);
   return words.map((word) => {
@@ -21,7 +24,12 @@ export function through32Bits(
       case "b16":
         return emission.compute("b16", "cvt.u16.u32", exchange(emission.compute("b32", "cvt.u32.u16", word)));
       case "pred":
-        return emission.compute("pred", "setp.ne.u32", exchange(emission.compute("b32", "selp.b32", 1, 0, word)), 0);
+        return emission.compute(
+          "pred",
+          "setp.ne.u32",
+          exchange(emission.compute("b32", "selp.b32", 1, 0, word)),
+          0,
+        );
       case "b64": {
         const halves = [emission.registers.allocate("b32"), emission.registers.allocate("b32")];
         emission.raw(`mov.b64 {${halves.join(", ")}}, ${word}`);
@@ -36,7 +44,13 @@ export function through32Bits(
 const modes = { index: "idx", up: "up", down: "down", xor: "bfly" } as const;
 
 /** One `shfl.sync`; sources outside the segment give the lane's own value where the hardware checks. */
-export function shuffled(emission: Emission, mode: keyof typeof modes, width: number, word: string, source: string | number): string {
+export function shuffled(
+  emission: Emission,
+  mode: keyof typeof modes,
+  width: number,
+  word: string,
+  source: string | number,
+): string {
   const control = ((32 - width) << 8) | (mode === "up" ? 0 : 31);
   return emission.compute("b32", `shfl.sync.${modes[mode]}.b32`, word, source, control, allLanes);
 }
@@ -50,9 +64,16 @@ export function emitShuffle(emission: Emission, node: OperationNode<"shuffle">):
     emission.define(node.result, words);
     return;
   }
-  const inside = source.kind === "constant" ? undefined : guardedSource(emission, node.attributes, emission.word(source));
+  const inside =
+    source.kind === "constant" ? undefined : guardedSource(emission, node.attributes, emission.word(source));
   const exchange = (word: string): string => {
-    const other = shuffled(emission, node.attributes.mode, node.attributes.width, word, emission.word(source));
+    const other = shuffled(
+      emission,
+      node.attributes.mode,
+      node.attributes.width,
+      word,
+      emission.word(source),
+    );
     return inside === undefined ? other : emission.compute("b32", "selp.b32", other, word, inside);
   };
   emission.define(node.result, through32Bits(emission, value.type, words, exchange));
@@ -64,12 +85,16 @@ function inSegment(source: number, { width }: ShuffleAttributes): boolean {
 
 /** The hardware takes sources modulo 32 and, for index and xor, lets them leave the segment: one comparison decides. */
 function guardedSource(emission: Emission, { width }: ShuffleAttributes, source: string): string {
-  return emission.onceRegister(`inside:${width}:${source}`, () => emission.compute("pred", "setp.lt.u32", source, width));
+  return emission.onceRegister(`inside:${width}:${source}`, () =>
+    emission.compute("pred", "setp.lt.u32", source, width),
+  );
 }
 
 export function emitVote(emission: Emission, node: OperationNode<"vote">): void {
   const [condition] = emission.words(node.operands[0]!);
-  emission.define(node.result, [emission.compute("pred", `vote.sync.${node.attributes.mode}.pred`, condition!, allLanes)]);
+  emission.define(node.result, [
+    emission.compute("pred", `vote.sync.${node.attributes.mode}.pred`, condition!, allLanes),
+  ]);
 }
 
 export function emitBallot(emission: Emission, node: OperationNode<"ballot">): void {
@@ -96,9 +121,19 @@ export function emitSubgroupReduce(emission: Emission, node: OperationNode<"subg
   const integer = type.lanes === 1 && (type.element.name === i32.name || type.element.name === u32.name);
   if (integer && emission.capability >= 80) {
     emission.needs(70);
-    const suffix = operation === "and" || operation === "or" || operation === "xor" ? "b32" : type.element.name === "i32" ? "s32" : "u32";
+    const suffix =
+      operation === "and" || operation === "or" || operation === "xor"
+        ? "b32"
+        : type.element.name === "i32"
+          ? "s32"
+          : "u32";
     emission.define(node.result, [
-      emission.compute("b32", `redux.sync.${operation}.${suffix}`, emission.registerWords(value)[0]!, allLanes),
+      emission.compute(
+        "b32",
+        `redux.sync.${operation}.${suffix}`,
+        emission.registerWords(value)[0]!,
+        allLanes,
+      ),
     ]);
     return;
   }
@@ -107,7 +142,14 @@ export function emitSubgroupReduce(emission: Emission, node: OperationNode<"subg
 
 type Reduction = Attributes["subgroupReduce"]["operation"];
 
-const combiners = { add: emitAdd, min: emitMin, max: emitMax, and: emitAnd, or: emitOr, xor: emitXor } as const;
+const combiners = {
+  add: emitAdd,
+  min: emitMin,
+  max: emitMax,
+  and: emitAnd,
+  or: emitOr,
+  xor: emitXor,
+} as const;
 
 /** Lane i takes in lane i^16, then i^8 … i^1: every step is symmetric, so all lanes end with the same bits. */
 function butterfly(emission: Emission, value: Operand, operation: Reduction): Operand {
@@ -123,7 +165,14 @@ function butterfly(emission: Emission, value: Operand, operation: Reduction): Op
 
 function combined(emission: Emission, operation: Reduction, a: Operand, b: Operand): IrValue {
   const result = emission.temporary(a.type, []);
-  const common = { kind: "operation", result, operands: [a, b], registers: [], attributes: {}, site: 0 } as const;
+  const common = {
+    kind: "operation",
+    result,
+    operands: [a, b],
+    registers: [],
+    attributes: {},
+    site: 0,
+  } as const;
   const combine = combiners[operation] as (emission: Emission, node: OperationNode) => void;
   combine(emission, { ...common, name: operation });
   return result;

@@ -78,7 +78,12 @@ function guarded(emission: Emission, guard: string, block: Block, targets: LoopT
   emission.guard = "";
 }
 
-function emitBranches(emission: Emission, node: IfNode, condition: string, targets: LoopTargets | undefined): void {
+function emitBranches(
+  emission: Emission,
+  node: IfNode,
+  condition: string,
+  targets: LoopTargets | undefined,
+): void {
   const [otherwise, end] = [emission.newLabel(), emission.newLabel()];
   const empty = node.otherwise.statements.length === 0;
   emission.raw(`@!${condition} bra ${empty ? end : otherwise}`);
@@ -98,9 +103,23 @@ function isPredicable(node: IfNode): boolean {
 
 /** Operations with effects whose emitters write one guardable line. */
 const guardable: ReadonlySet<OperationName> = new Set<OperationName>([
-  "readRegister", "writeRegister", "load", "store", "atomic", "fence", "proxyFence", "barrierInitFence", "barrierInit",
-  "barrierArrive", "barrierArriveExpect", "copyAsync", "copyAsyncArrive", "tensorLoad", "tensorStore",
-  "tensorStoreCommit", "prefetchTensorMap",
+  "readRegister",
+  "writeRegister",
+  "load",
+  "store",
+  "atomic",
+  "fence",
+  "proxyFence",
+  "barrierInitFence",
+  "barrierInit",
+  "barrierArrive",
+  "barrierArriveExpect",
+  "copyAsync",
+  "copyAsyncArrive",
+  "tensorLoad",
+  "tensorStore",
+  "tensorStoreCommit",
+  "prefetchTensorMap",
 ]);
 
 function isSimple(statement: Statement): boolean {
@@ -110,7 +129,14 @@ function isSimple(statement: Statement): boolean {
   return !isExpensive(statement.name, statement.operands);
 }
 
-const costly: ReadonlySet<OperationName> = new Set<OperationName>(["div", "rem", "floorDiv", "floorMod", "sqrt", "reciprocalSqrt"]);
+const costly: ReadonlySet<OperationName> = new Set<OperationName>([
+  "div",
+  "rem",
+  "floorDiv",
+  "floorMod",
+  "sqrt",
+  "reciprocalSqrt",
+]);
 
 /** Whether it is better to jump over a pure operation than to compute it for nothing. */
 function isExpensive(name: OperationName, operands: readonly Operand[]): boolean {
@@ -134,7 +160,8 @@ function emitLoop(emission: Emission, node: LoopNode): void {
   const [to, step] = [emission.word(node.to), emission.word(node.step)];
   const counter = emission.compute(cls, `mov.${cls}`, emission.word(node.from));
   emission.define(node.counter, [counter]);
-  if (!runsAtLeastOnce(node)) emission.raw(`@${emission.compute("pred", `setp.ge.${type}`, counter, to)} bra ${leave}`);
+  if (!runsAtLeastOnce(node))
+    emission.raw(`@${emission.compute("pred", `setp.ge.${type}`, counter, to)} bra ${leave}`);
   emission.label(body);
   emission.scope(() => emitBlock(emission, node.body, { leave, next }));
   emission.label(next);
@@ -179,7 +206,9 @@ function emitRoles(emission: Emission, node: RolesNode): void {
     emission.label(labels[index]!);
     if (role.registers !== undefined) {
       emission.needs(80);
-      emission.raw(`setmaxnreg.${role.registers.direction === "increase" ? "inc" : "dec"}.sync.aligned.u32 ${role.registers.count}`);
+      emission.raw(
+        `setmaxnreg.${role.registers.direction === "increase" ? "inc" : "dec"}.sync.aligned.u32 ${role.registers.count}`,
+      );
     }
     emission.scope(() => emitBlock(emission, role.body, undefined));
     if (index < node.roles.length - 1) emission.raw(`bra ${end}`);

@@ -21,7 +21,9 @@ export const emitConvert: NodeEmitter<"convert"> = (emission, node) => {
     emission.define(node.result, packPairs(emission, to.element, emission.typedWords(operand)));
     return;
   }
-  const lanes = lanesOf(emission, operand).map((lane) => convertLane(emission, from.element, to.element, lane));
+  const lanes = lanesOf(emission, operand).map((lane) =>
+    convertLane(emission, from.element, to.element, lane),
+  );
   emission.define(node.result, pack(emission, to, lanes));
 };
 
@@ -42,15 +44,27 @@ function convertLane(emission: Emission, from: ElementType, to: ElementType, lan
   if (from.class === "bool") return fromBool(emission, to, lane);
   if (to.class === "bool") return toBool(emission, from, lane);
   if (from.class === "float") {
-    return to.class === "float" ? floatToFloat(emission, from, to, lane) : floatToInteger(emission, from, to, lane);
+    return to.class === "float"
+      ? floatToFloat(emission, from, to, lane)
+      : floatToInteger(emission, from, to, lane);
   }
-  return to.class === "float" ? integerToFloat(emission, from, to, lane) : integerToInteger(emission, from, to, lane);
+  return to.class === "float"
+    ? integerToFloat(emission, from, to, lane)
+    : integerToInteger(emission, from, to, lane);
 }
 
 function fromBool(emission: Emission, to: ElementType, lane: string): string {
   const cls = laneClass(to);
   if (to.class !== "float") return emission.compute(cls, `selp.${cls}`, 1, 0, lane);
-  const ones = { f16: "0x3C00", bf16: "0x3F80", f32: "0x3F800000", tf32: "0x3F800000", f64: "0x3FF0000000000000", e4m3: "0x38", e5m2: "0x3C" };
+  const ones = {
+    f16: "0x3C00",
+    bf16: "0x3F80",
+    f32: "0x3F800000",
+    tf32: "0x3F800000",
+    f64: "0x3FF0000000000000",
+    e4m3: "0x38",
+    e5m2: "0x3C",
+  };
   return emission.compute(cls, `selp.${cls}`, ones[to.name as keyof typeof ones], 0, lane);
 }
 
@@ -145,7 +159,8 @@ function clampIndex(emission: Emission, whole: string): string {
 
 function narrowInteger(emission: Emission, to: ElementType, source: "f32" | "f64", value: string): string {
   const whole = emission.compute("b32", `cvt.rzi.s32.${source}`, value);
-  const [least, greatest] = to.class === "signed" ? [-(2 ** (to.bits - 1)), 2 ** (to.bits - 1) - 1] : [0, 2 ** to.bits - 1];
+  const [least, greatest] =
+    to.class === "signed" ? [-(2 ** (to.bits - 1)), 2 ** (to.bits - 1) - 1] : [0, 2 ** to.bits - 1];
   const above = emission.compute("b32", "max.s32", whole, least);
   const clamped = emission.compute("b32", "min.s32", above, greatest);
   const number = source === "f64" ? zeroForNaN(emission, "b32", clamped, source, value) : clamped;
@@ -167,5 +182,9 @@ function toSixteen(emission: Emission, source: string, lane: string): string {
 
 /** An 8- or 16-bit integer lane as a 32-bit register. */
 export function narrowIntegerToWord(emission: Emission, element: ElementType, lane: string): string {
-  return emission.compute("b32", `cvt.${element.class === "signed" ? "s32" : "u32"}.${instructionType(element)}`, lane);
+  return emission.compute(
+    "b32",
+    `cvt.${element.class === "signed" ? "s32" : "u32"}.${instructionType(element)}`,
+    lane,
+  );
 }

@@ -1,8 +1,8 @@
 /** @file print and assert, through the driver's `vprintf`. */
 import type { Operand, OperationNode } from "../../ir/nodes.ts";
 import type { ElementType } from "../../types/types.ts";
-import type { Emission } from "./emission.ts";
 import { narrowIntegerToWord } from "./convert.ts";
+import type { Emission } from "./emission.ts";
 import { widen } from "./halves.ts";
 import { lanesOf } from "./lanes.ts";
 
@@ -23,7 +23,11 @@ function printArgument(emission: Emission, element: ElementType, lane: string): 
     case "tf32":
     case "e4m3":
     case "e5m2":
-      return { format: "%.9g", bytes: 8, register: emission.compute("b64", "cvt.f64.f32", widen(emission, element, lane)) };
+      return {
+        format: "%.9g",
+        bytes: 8,
+        register: emission.compute("b64", "cvt.f64.f32", widen(emission, element, lane)),
+      };
     case "i64":
     case "index":
       return { format: "%lld", bytes: 8, register: lane };
@@ -58,7 +62,9 @@ function format(args: readonly PrintArgument[]): string {
 export function emitPrint(emission: Emission, node: OperationNode<"print">): void {
   const args = node.operands.map((operand) => printArguments(emission, operand));
   const text = node.attributes.parts.reduce(
-    (whole, part, index) => `${whole}${part.replaceAll("%", "%%")}${index < args.length ? format(args[index]!) : ""}`, "",
+    (whole, part, index) =>
+      `${whole}${part.replaceAll("%", "%%")}${index < args.length ? format(args[index]!) : ""}`,
+    "",
   );
   callPrint(emission, `${text}\n`, args.flat());
 }
@@ -81,7 +87,9 @@ function callPrint(emission: Emission, text: string, args: readonly PrintArgumen
 
 function addText(emission: Emission, text: string): number {
   const bytes = [...new TextEncoder().encode(text), 0];
-  const known = emission.texts.findIndex((other) => other.length === bytes.length && bytes.every((byte, i) => other[i] === byte));
+  const known = emission.texts.findIndex(
+    (other) => other.length === bytes.length && bytes.every((byte, i) => other[i] === byte),
+  );
   if (known >= 0) return known;
   emission.texts.push(Uint8Array.from(bytes));
   return emission.texts.length - 1;

@@ -24,7 +24,13 @@ interface Division {
   readonly isZero: string | undefined;
 }
 
-function division(emission: Emission, element: ElementType, dividend: string, divisor: string, operand: Operand): Division {
+function division(
+  emission: Emission,
+  element: ElementType,
+  dividend: string,
+  divisor: string,
+  operand: Operand,
+): Division {
   const cls = laneClass(element) === "b64" ? "b64" : "b32";
   const base = { emission, element, suffix: instructionType(element), cls, dividend, divisor } as const;
   const signed = element.class === "signed";
@@ -77,12 +83,20 @@ function floorMod(d: Division): string {
 }
 
 const integerRules: Readonly<Record<DivisionName, (d: Division) => string>> = {
-  div: quotient, rem: remainder, floorDiv, floorMod,
+  div: quotient,
+  rem: remainder,
+  floorDiv,
+  floorMod,
 };
 
 function floatQuotient(emission: Emission, element: ElementType, a: string, b: string): string {
   if (!isHalf(element)) return emission.compute(laneClass(element), `div.rn.${element.name}`, a, b);
-  const wide = emission.compute("b32", "div.rn.f32", widen(emission, element, a), widen(emission, element, b));
+  const wide = emission.compute(
+    "b32",
+    "div.rn.f32",
+    widen(emission, element, a),
+    widen(emission, element, b),
+  );
   return narrow(emission, element, wide);
 }
 
@@ -92,7 +106,8 @@ function emitter<Name extends DivisionName>(name: Name): NodeEmitter<Name> {
     const [a, b] = node.operands as [Operand, Operand];
     const [dividends, divisors] = [lanesOf(emission, a), lanesOf(emission, b)];
     const lanes = dividends.map((dividend, lane) => {
-      if (type.element.class === "float") return floatQuotient(emission, type.element, dividend, divisors[lane]!);
+      if (type.element.class === "float")
+        return floatQuotient(emission, type.element, dividend, divisors[lane]!);
       return integerRules[name](division(emission, type.element, dividend, divisors[lane]!, b));
     });
     emission.define(node.result, pack(emission, type, lanes));

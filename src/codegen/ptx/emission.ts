@@ -6,11 +6,19 @@
  * (addresses, unpacked lanes) are remembered for the scope in which they were computed and those nested in it.
  */
 import { CompileError, formatPosition, type SourcePosition } from "../../errors.ts";
+import type {
+  IrConstant,
+  IrValue,
+  KernelIr,
+  Operand,
+  RegisterRange,
+  RegisterVariable,
+  ValueType,
+} from "../../ir/nodes.ts";
 import { type ArgumentSlot, argumentSlots, visitStatements } from "../../ir/parameters.ts";
-import type { IrConstant, IrValue, KernelIr, Operand, RegisterRange, RegisterVariable, ValueType } from "../../ir/nodes.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { typedLiteral, wordLiterals } from "./literals.ts";
-import { formOf, RegisterFile, type RegisterClass } from "./registers.ts";
+import { formOf, type RegisterClass, RegisterFile } from "./registers.ts";
 
 /** Ids of the values that something reads. */
 function usedValues(kernel: KernelIr): ReadonlySet<number> {
@@ -65,7 +73,9 @@ export class Emission {
 
   #declare(variable: RegisterVariable): void {
     const form = formOf(variable.type);
-    const words = Array.from({ length: variable.count * form.words }, () => this.registers.allocate(form.cls));
+    const words = Array.from({ length: variable.count * form.words }, () =>
+      this.registers.allocate(form.cls),
+    );
     this.#variables.set(variable.id, words);
   }
 
@@ -96,7 +106,10 @@ export class Emission {
     const places = operands.map((_, index) => `$c${index}`);
     this.#lines.push(
       "{",
-      ...operands.flatMap((operand, index) => [`.param .b64 $c${index};`, `st.param.b64 [$c${index}], ${operand};`]),
+      ...operands.flatMap((operand, index) => [
+        `.param .b64 $c${index};`,
+        `st.param.b64 [$c${index}], ${operand};`,
+      ]),
       ".param .b32 $result;",
       `call ($result), ${name}, (${places.join(", ")});`,
       "}",
@@ -163,7 +176,8 @@ export class Emission {
 
   #defined(value: IrValue): readonly string[] {
     const words = this.#values.get(value.id);
-    if (words === undefined) throw new CompileError(`kernel ${this.kernel.name}: value ${value.id} is used before it is made`);
+    if (words === undefined)
+      throw new CompileError(`kernel ${this.kernel.name}: value ${value.id} is used before it is made`);
     return words;
   }
 
@@ -176,11 +190,17 @@ export class Emission {
 
   /** Registers, or literals in the notation of the operand's own type, for typed 32- and 64-bit instructions. */
   typedWords(operand: Operand): readonly string[] {
-    if (operand.kind === "value" || formOf(operand.type).lanesPerWord > 1 || operand.type.element.bits === 16) {
+    if (
+      operand.kind === "value" ||
+      formOf(operand.type).lanesPerWord > 1 ||
+      operand.type.element.bits === 16
+    ) {
       return this.registerWords(operand);
     }
     if (operand.type.element.class === "bool") return this.#boolWords(operand);
-    return Array.from({ length: operand.type.lanes }, () => typedLiteral(operand.type.element, operand.value));
+    return Array.from({ length: operand.type.lanes }, () =>
+      typedLiteral(operand.type.element, operand.value),
+    );
   }
 
   /** Registers of an operand; constants are moved into registers first. */
@@ -213,7 +233,9 @@ export class Emission {
   range(range: RegisterRange): readonly string[] {
     const words = this.#variables.get(range.variable.id);
     if (words === undefined) {
-      throw new CompileError(`kernel ${this.kernel.name}: register variable ${range.variable.name} is not declared`);
+      throw new CompileError(
+        `kernel ${this.kernel.name}: register variable ${range.variable.name} is not declared`,
+      );
     }
     const each = formOf(range.variable.type).words;
     return words.slice(range.offset * each, (range.offset + range.count) * each);
@@ -222,9 +244,13 @@ export class Emission {
   /** Place of an argument among the native ones. */
   slot(kind: ArgumentSlot["kind"], parameter: number, dimension?: number): number {
     const found = this.slots.findIndex(
-      (slot) => slot.kind === kind && slot.parameter === parameter && (!("dimension" in slot) || slot.dimension === dimension),
+      (slot) =>
+        slot.kind === kind &&
+        slot.parameter === parameter &&
+        (!("dimension" in slot) || slot.dimension === dimension),
     );
-    if (found < 0) throw new CompileError(`kernel ${this.kernel.name} has no ${kind} argument for parameter ${parameter}`);
+    if (found < 0)
+      throw new CompileError(`kernel ${this.kernel.name} has no ${kind} argument for parameter ${parameter}`);
     return found;
   }
 
@@ -236,7 +262,9 @@ export class Emission {
   error(message: string, site: number): CompileError {
     const position = this.position(site);
     return new CompileError(
-      `kernel ${this.kernel.name}: ${message} ${formatPosition(position)}`, "", position === undefined ? [] : [position],
+      `kernel ${this.kernel.name}: ${message} ${formatPosition(position)}`,
+      "",
+      position === undefined ? [] : [position],
     );
   }
 

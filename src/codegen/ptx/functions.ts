@@ -9,7 +9,8 @@ function unary<Name extends OperationName>(f32: string, f64: string, version = 6
   return lanewise<Name>((emission, element, [a]) => {
     emission.needs(version);
     if (element.name === "f64") return emission.compute("b64", f64, a!);
-    if (isHalf(element)) return narrow(emission, element, emission.compute("b32", f32, widen(emission, element, a!)));
+    if (isHalf(element))
+      return narrow(emission, element, emission.compute("b32", f32, widen(emission, element, a!)));
     return emission.compute("b32", f32, a!);
   });
 }

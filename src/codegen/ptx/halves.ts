@@ -102,10 +102,20 @@ interface EightFormat {
 
 const eightFormats: Readonly<Record<"e4m3" | "e5m2", EightFormat>> = {
   e4m3: {
-    drop: 20, largest: "0f43E00000", smallestNormal: "0f3C800000", rebias: 120 << 23, anchor: "0f46800000", nan: "0x7F",
+    drop: 20,
+    largest: "0f43E00000",
+    smallestNormal: "0f3C800000",
+    rebias: 120 << 23,
+    anchor: "0f46800000",
+    nan: "0x7F",
   },
   e5m2: {
-    drop: 21, largest: "0f47600000", smallestNormal: "0f38800000", rebias: 112 << 23, anchor: "0f43000000", nan: "0x7F",
+    drop: 21,
+    largest: "0f47600000",
+    smallestNormal: "0f38800000",
+    rebias: 112 << 23,
+    anchor: "0f43000000",
+    nan: "0x7F",
   },
 };
 

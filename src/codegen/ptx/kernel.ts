@@ -3,10 +3,10 @@ import type { ConstantTable, KernelIr } from "../../ir/nodes.ts";
 import type { ArgumentSlot } from "../../ir/parameters.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { toBits } from "../../types/bits.ts";
-import { registerBits } from "./registers.ts";
 import { arena, argumentName, constantSpace, tableName } from "./addresses.ts";
 import { emitBlock } from "./control-flow.ts";
 import { Emission } from "./emission.ts";
+import { registerBits } from "./registers.ts";
 import { checkRequirements } from "./requirements.ts";
 
 /** Generated text of one kernel. */
@@ -51,10 +51,23 @@ function leastVersion(target: string, capability: number): number {
 
 function declarations(emission: Emission): readonly string[] {
   const { kernel } = emission;
-  const texts = emission.texts.map((bytes, index) => `.global .align 1 .b8 $text${index}[${bytes.length}] = {${bytes.join(", ")}};`);
-  const print = emission.texts.length > 0 ? [".extern .func (.param .b32 $status) vprintf (.param .b64 $format, .param .b64 $values);"] : [];
-  const shared = kernel.sharedBytes > 0 ? [`.extern .shared .align ${Math.max(16, kernel.sharedAlignment)} .b8 ${arena}[];`] : [];
-  return [...print, ...texts, ...kernel.constants.map((table) => tableDeclaration(emission, table)), ...shared];
+  const texts = emission.texts.map(
+    (bytes, index) => `.global .align 1 .b8 $text${index}[${bytes.length}] = {${bytes.join(", ")}};`,
+  );
+  const print =
+    emission.texts.length > 0
+      ? [".extern .func (.param .b32 $status) vprintf (.param .b64 $format, .param .b64 $values);"]
+      : [];
+  const shared =
+    kernel.sharedBytes > 0
+      ? [`.extern .shared .align ${Math.max(16, kernel.sharedAlignment)} .b8 ${arena}[];`]
+      : [];
+  return [
+    ...print,
+    ...texts,
+    ...kernel.constants.map((table) => tableDeclaration(emission, table)),
+    ...shared,
+  ];
 }
 
 function tableDeclaration(emission: Emission, table: ConstantTable): string {
@@ -86,11 +99,20 @@ function scalarType({ element }: Extract<ArgumentSlot, { kind: "scalar" }>): str
   return element.name === "f32" || element.name === "f64" ? `.${element.name}` : `.b${registerBits(element)}`;
 }
 
+/** Whether some role changes its registers. Roles stand at top level. */
+function reallocates(kernel: KernelIr): boolean {
+  return kernel.body.statements.some(
+    (statement) => statement.kind === "roles" && statement.roles.some((role) => role.registers !== undefined),
+  );
+}
+
 function directives(kernel: KernelIr): readonly string[] {
-  const { cluster, blocksPerMultiprocessor } = kernel;
+  const { cluster } = kernel;
+  // Without a number of resident blocks the assembler may ignore setmaxnreg (C7508).
+  const resident = kernel.blocksPerMultiprocessor ?? (reallocates(kernel) ? 1 : undefined);
   return [
     `.reqntid ${kernel.block.join(", ")}`,
-    ...(blocksPerMultiprocessor === undefined ? [] : [`.minnctapersm ${blocksPerMultiprocessor}`]),
+    ...(resident === undefined ? [] : [`.minnctapersm ${resident}`]),
     ...(cluster === undefined ? [] : [".explicitcluster", `.reqnctapercluster ${cluster.join(", ")}`]),
   ];
 }

@@ -13,7 +13,11 @@ export function lanesOf(emission: Emission, operand: Operand): readonly string[]
   return emission.once(`lanes:${operand.id}`, () => unpack(emission, operand.type, words));
 }
 
-function constantLanes(emission: Emission, type: ValueType, value: number | bigint | boolean): readonly string[] {
+function constantLanes(
+  emission: Emission,
+  type: ValueType,
+  value: number | bigint | boolean,
+): readonly string[] {
   const { element, lanes } = type;
   const lane = (): string => {
     if (element.class === "bool") return emission.truth(value === true);
@@ -36,7 +40,12 @@ export function unpack(emission: Emission, type: ValueType, words: readonly stri
   });
 }
 
-function unpackBytes(emission: Emission, element: ElementType, word: string, count: number): readonly string[] {
+function unpackBytes(
+  emission: Emission,
+  element: ElementType,
+  word: string,
+  count: number,
+): readonly string[] {
   const wide = count === 2 ? emission.compute("b32", "cvt.u32.u16", word) : word;
   const sign = element.class === "signed" ? "s32" : "u32";
   return Array.from({ length: count }, (_, lane) => {
@@ -71,7 +80,9 @@ function packFourBytes(emission: Emission, lanes: readonly string[]): string {
 export function emitCompose(emission: Emission, node: OperationNode<"compose">): void {
   const type = node.result!.type;
   const lanes = node.operands.map((operand) =>
-    laneClass(operand.type.element) === "b16" ? emission.registerWords(operand)[0]! : emission.words(operand)[0]!,
+    laneClass(operand.type.element) === "b16"
+      ? emission.registerWords(operand)[0]!
+      : emission.words(operand)[0]!,
   );
   emission.define(node.result, pack(emission, type, moved(emission, type, lanes)));
 }
@@ -79,7 +90,9 @@ export function emitCompose(emission: Emission, node: OperationNode<"compose">):
 /** Untyped literals among the lanes of an unpacked vector as registers, so that a value is registers throughout. */
 function moved(emission: Emission, type: ValueType, lanes: readonly string[]): readonly string[] {
   const cls = laneClass(type.element);
-  return lanes.map((lane) => (cls === "pred" || lane.startsWith("%") ? lane : emission.constantRegister(cls, lane)));
+  return lanes.map((lane) =>
+    cls === "pred" || lane.startsWith("%") ? lane : emission.constantRegister(cls, lane),
+  );
 }
 
 export function emitExtract(emission: Emission, node: OperationNode<"extract">): void {
@@ -97,7 +110,12 @@ export function emitBitcast(emission: Emission, node: OperationNode<"bitcast">):
   emission.define(node.result, recast(emission, operand.type, result, emission.registerWords(operand)));
 }
 
-function recast(emission: Emission, from: ValueType, to: ValueType, words: readonly string[]): readonly string[] {
+function recast(
+  emission: Emission,
+  from: ValueType,
+  to: ValueType,
+  words: readonly string[],
+): readonly string[] {
   const [source, target] = [formOf(from), formOf(to)];
   const bits = registerBits(from.element) * from.lanes;
   if (bits === 8) return [extendByte(emission, to.element, words[0]!)];

@@ -65,7 +65,10 @@ function integerLiteral(element: ElementType, value: bigint): string {
 export function wordLiterals(constant: IrConstant): readonly string[] {
   const { element, lanes } = constant.type;
   const form = formOf(constant.type);
-  const one = form.lanesPerWord === 1 ? bitsLiteral(element, constant.value) : packedLiteral(constant, form.lanesPerWord);
+  const one =
+    form.lanesPerWord === 1
+      ? bitsLiteral(element, constant.value)
+      : packedLiteral(constant, form.lanesPerWord);
   return Array.from({ length: form.lanesPerWord === 1 ? lanes : form.words }, () => one);
 }
 

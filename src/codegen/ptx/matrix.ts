@@ -28,7 +28,11 @@ function shapeName({ m, n, k }: MatrixShape): string {
   return `m${m}n${n}k${k}`;
 }
 
-function rangeOf(emission: Emission, node: { readonly registers: readonly RegisterRange[] }, index: number): readonly string[] {
+function rangeOf(
+  emission: Emission,
+  node: { readonly registers: readonly RegisterRange[] },
+  index: number,
+): readonly string[] {
   return emission.range(node.registers[index]!);
 }
 
@@ -37,7 +41,9 @@ export function emitLoadMatrix(emission: Emission, node: OperationNode<"loadMatr
   const { array, offset, count, transpose } = node.attributes;
   const address = bracketed(sharedAddress(emission, array, node.operands[0]!, offset));
   const form = `m8n8.x${count}${transpose ? ".trans" : ""}`;
-  emission.effect(`ldmatrix.sync.aligned.${form}.shared.b16 ${group(rangeOf(emission, node, 0))}, ${address}`);
+  emission.effect(
+    `ldmatrix.sync.aligned.${form}.shared.b16 ${group(rangeOf(emission, node, 0))}, ${address}`,
+  );
 }
 
 export function emitStoreMatrix(emission: Emission, node: OperationNode<"storeMatrix">): void {
@@ -45,13 +51,19 @@ export function emitStoreMatrix(emission: Emission, node: OperationNode<"storeMa
   const { array, offset, count, transpose } = node.attributes;
   const address = bracketed(sharedAddress(emission, array, node.operands[0]!, offset));
   const form = `m8n8.x${count}${transpose ? ".trans" : ""}`;
-  emission.effect(`stmatrix.sync.aligned.${form}.shared.b16 ${address}, ${group(rangeOf(emission, node, 0))}`);
+  emission.effect(
+    `stmatrix.sync.aligned.${form}.shared.b16 ${address}, ${group(rangeOf(emission, node, 0))}`,
+  );
 }
 
 export function emitMma(emission: Emission, node: OperationNode<"mma">): void {
   const { shape, a, b, accumulator } = node.attributes;
   emission.needs(mmaVersion(shape, a));
-  const [c, left, right] = [0, 1, 2].map((index) => group(rangeOf(emission, node, index))) as [string, string, string];
+  const [c, left, right] = [0, 1, 2].map((index) => group(rangeOf(emission, node, index))) as [
+    string,
+    string,
+    string,
+  ];
   const d = matrixType(accumulator);
   const types = `${d}.${matrixType(a)}.${matrixType(b)}.${d}${a.name === "b1" ? ".and.popc" : ""}`;
   emission.effect(`mma.sync.aligned.${shapeName(shape)}.row.col.${types} ${c}, ${left}, ${right}, ${c}`);
@@ -84,7 +96,8 @@ function wmmaVersion(element: ElementType): number {
 const layouts = { row: "row", column: "col" } as const;
 
 function wmmaPlace(
-  emission: Emission, node: OperationNode<"wmmaLoad"> | OperationNode<"wmmaStore">,
+  emission: Emission,
+  node: OperationNode<"wmmaLoad"> | OperationNode<"wmmaStore">,
 ): { readonly space: string; readonly address: string; readonly stride: string } {
   const [index, stride] = node.operands as [Operand, Operand];
   const { space, address } = place(emission, node.attributes.array, index, node.attributes.offset);
@@ -117,7 +130,11 @@ function wmmaShapeVersion(shape: MatrixShape, element: ElementType): number {
 export function emitWmmaMma(emission: Emission, node: OperationNode<"wmmaMma">): void {
   const { shape, a, b, accumulator, majorA, majorB } = node.attributes;
   emission.needs(wmmaVersion(a));
-  const [c, left, right] = [0, 1, 2].map((index) => group(rangeOf(emission, node, index))) as [string, string, string];
+  const [c, left, right] = [0, 1, 2].map((index) => group(rangeOf(emission, node, index))) as [
+    string,
+    string,
+    string,
+  ];
   const d = matrixType(accumulator);
   const types = a.name === "f16" ? `${d}.${d}` : `${d}.${matrixType(a)}.${matrixType(b)}.${d}`;
   const opcode = `wmma.mma.sync.aligned.${layouts[majorA]}.${layouts[majorB]}.${shapeName(shape)}.${types}`;

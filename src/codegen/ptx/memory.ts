@@ -8,7 +8,9 @@ import { formOf, instructionType, laneClass, type RegisterClass, registerBits } 
 
 export function emitReadRegister(emission: Emission, node: OperationNode<"readRegister">): void {
   const { cls } = formOf(node.result!.type);
-  const copies = emission.range(node.registers[0]!).map((register) => emission.compute(cls, `mov.${cls}`, register));
+  const copies = emission
+    .range(node.registers[0]!)
+    .map((register) => emission.compute(cls, `mov.${cls}`, register));
   emission.define(node.result, copies);
 }
 
@@ -39,11 +41,17 @@ export function emitLoad(emission: Emission, node: OperationNode<"load">): void 
   const { space, address } = place(emission, array, node.operands[0]!, offset);
   const { cls, words } = formOf(node.result!.type);
   const registers = Array.from({ length: words }, () => emission.registers.allocate(cls));
-  emission.effect(`${loadOpcode(array.kind, space, cache)}.${transfer(node.result!.type, true)} ${braced(registers)}, ${bracketed(address)}`);
+  emission.effect(
+    `${loadOpcode(array.kind, space, cache)}.${transfer(node.result!.type, true)} ${braced(registers)}, ${bracketed(address)}`,
+  );
   emission.define(node.result, registers);
 }
 
-function loadOpcode(array: "buffer" | "shared" | "constant", space: Place["space"], cache: keyof typeof loadCaches): string {
+function loadOpcode(
+  array: "buffer" | "shared" | "constant",
+  space: Place["space"],
+  cache: keyof typeof loadCaches,
+): string {
   if (array === "constant") return space === "const" ? "ld.const" : "ld.global.nc";
   if (cache === "volatile") return `ld.volatile.${space}`;
   return space === "global" ? `ld.global${loadCaches[cache]}` : `ld.${space}`;
@@ -53,16 +61,27 @@ export function emitStore(emission: Emission, node: OperationNode<"store">): voi
   const { array, offset, cache } = node.attributes;
   const { space, address } = place(emission, array, node.operands[0]!, offset);
   const value = node.operands[1]!;
-  const opcode = cache === "volatile" ? `st.volatile.${space}` : `st.${space}${space === "global" ? loadCaches[cache] : ""}`;
-  emission.effect(`${opcode}.${transfer(value.type, false)} ${bracketed(address)}, ${braced(emission.registerWords(value))}`);
+  const opcode =
+    cache === "volatile"
+      ? `st.volatile.${space}`
+      : `st.${space}${space === "global" ? loadCaches[cache] : ""}`;
+  emission.effect(
+    `${opcode}.${transfer(value.type, false)} ${bracketed(address)}, ${braced(emission.registerWords(value))}`,
+  );
 }
 
 export const scopeNames: Readonly<Record<MemoryScope, string>> = {
-  block: "cta", cluster: "cluster", device: "gpu", system: "sys",
+  block: "cta",
+  cluster: "cluster",
+  device: "gpu",
+  system: "sys",
 };
 
 const orderNames: Readonly<Record<MemoryOrder, string>> = {
-  relaxed: "relaxed", acquire: "acquire", release: "release", acquireRelease: "acq_rel",
+  relaxed: "relaxed",
+  acquire: "acquire",
+  release: "release",
+  acquireRelease: "acq_rel",
 };
 
 /** Operation and type of an atomic, in the spelling of `atom`. */
@@ -115,11 +134,20 @@ function canReduce(emission: Emission, node: OperationNode<"atomic">): boolean {
 }
 
 const specialRegisters: Readonly<Partial<Record<BuiltinName, string>>> = {
-  threadIndexX: "%tid.x", threadIndexY: "%tid.y", threadIndexZ: "%tid.z",
-  blockIndexX: "%ctaid.x", blockIndexY: "%ctaid.y", blockIndexZ: "%ctaid.z",
-  gridSizeX: "%nctaid.x", gridSizeY: "%nctaid.y", gridSizeZ: "%nctaid.z",
-  lane: "%laneid", clusterRank: "%cluster_ctarank",
-  clusterIndexX: "%clusterid.x", clusterIndexY: "%clusterid.y", clusterIndexZ: "%clusterid.z",
+  threadIndexX: "%tid.x",
+  threadIndexY: "%tid.y",
+  threadIndexZ: "%tid.z",
+  blockIndexX: "%ctaid.x",
+  blockIndexY: "%ctaid.y",
+  blockIndexZ: "%ctaid.z",
+  gridSizeX: "%nctaid.x",
+  gridSizeY: "%nctaid.y",
+  gridSizeZ: "%nctaid.z",
+  lane: "%laneid",
+  clusterRank: "%cluster_ctarank",
+  clusterIndexX: "%clusterid.x",
+  clusterIndexY: "%clusterid.y",
+  clusterIndexZ: "%clusterid.z",
 };
 
 /** A hardware value, read once at entry. */
@@ -133,9 +161,15 @@ export function builtin(emission: Emission, name: BuiltinName): string {
 function warpIndex(emission: Emission): string {
   const [x, y, z] = emission.kernel.block;
   const linear = (register: string): readonly string[] => [
-    ...(z > 1 ? [`mad.lo.s32 ${register}, ${builtin(emission, "threadIndexZ")}, ${y}, ${builtin(emission, "threadIndexY")}`] : []),
+    ...(z > 1
+      ? [
+          `mad.lo.s32 ${register}, ${builtin(emission, "threadIndexZ")}, ${y}, ${builtin(emission, "threadIndexY")}`,
+        ]
+      : []),
     ...(y > 1 || z > 1
-      ? [`mad.lo.s32 ${register}, ${z > 1 ? register : builtin(emission, "threadIndexY")}, ${x}, ${builtin(emission, "threadIndexX")}`]
+      ? [
+          `mad.lo.s32 ${register}, ${z > 1 ? register : builtin(emission, "threadIndexY")}, ${x}, ${builtin(emission, "threadIndexX")}`,
+        ]
       : []),
     `shr.u32 ${register}, ${y > 1 || z > 1 ? register : builtin(emission, "threadIndexX")}, 5`,
   ];
@@ -148,7 +182,9 @@ export function emitBuiltin(emission: Emission, node: OperationNode<"builtin">):
 
 /** Loads a native argument at entry. */
 function argument(emission: Emission, slot: number, cls: RegisterClass, type: string): string {
-  return emission.atEntry(`argument:${slot}`, cls, (register) => [`ld.param.${type} ${register}, [${argumentName(slot)}]`]);
+  return emission.atEntry(`argument:${slot}`, cls, (register) => [
+    `ld.param.${type} ${register}, [${argumentName(slot)}]`,
+  ]);
 }
 
 export function emitParameter(emission: Emission, node: OperationNode<"parameter">): void {
@@ -159,10 +195,13 @@ export function emitParameter(emission: Emission, node: OperationNode<"parameter
 function scalarArgument(emission: Emission, slot: number, element: ElementType): string {
   if (element.name === bool.name) {
     const word = argument(emission, slot, "b32", "u32");
-    return emission.atEntry(`truth:argument:${slot}`, "pred", (register) => [`setp.ne.u32 ${register}, ${word}, 0`]);
+    return emission.atEntry(`truth:argument:${slot}`, "pred", (register) => [
+      `setp.ne.u32 ${register}, ${word}, 0`,
+    ]);
   }
   const cls = laneClass(element);
-  if (registerBits(element) === 8) return argument(emission, slot, cls, element.class === "signed" ? "s8" : "u8");
+  if (registerBits(element) === 8)
+    return argument(emission, slot, cls, element.class === "signed" ? "s8" : "u8");
   return argument(emission, slot, cls, cls);
 }
 

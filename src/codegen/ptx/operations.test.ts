@@ -4,12 +4,37 @@ import { assemble } from "../../../test/support/ptxas.ts";
 import { requirement } from "../../../test/support/require.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { constant, KernelBuilder } from "../../ir/builder-for-tests.ts";
-import { type BufferParameter, type IrValue, type Lanes, type Operand, type RegisterRange, scalar } from "../../ir/nodes.ts";
+import {
+  type BufferParameter,
+  type IrValue,
+  type Lanes,
+  type Operand,
+  type RegisterRange,
+  scalar,
+} from "../../ir/nodes.ts";
 import { type OperationName, operations } from "../../ir/operations.ts";
 import { type NvidiaTargetName, nvidiaTarget } from "../../target/nvidia.ts";
 import {
-  b1, bf16, bool, type ElementType, e4m3, e5m2, f16, f32, f64, i8, i16, i32, i64, index, type StorageType, tf32, u8,
-  u16, u32, u64,
+  b1,
+  bf16,
+  bool,
+  type ElementType,
+  e4m3,
+  e5m2,
+  f16,
+  f32,
+  f64,
+  i8,
+  i16,
+  i32,
+  i64,
+  index,
+  type StorageType,
+  tf32,
+  u8,
+  u16,
+  u32,
+  u64,
 } from "../../types/types.ts";
 import { generatePtx } from "./index.ts";
 
@@ -53,7 +78,12 @@ class Bench extends KernelBuilder {
   /** Stores a result where ptxas cannot drop it. */
   keep(value: IrValue): void {
     const { element, lanes } = value.type;
-    if (element.class === "bool" || element.name === "index" || element.name === "tf32" || element.name === "b1") {
+    if (
+      element.class === "bool" ||
+      element.name === "index" ||
+      element.name === "tf32" ||
+      element.name === "b1"
+    ) {
       const one = lanes === 1 ? value : this.op("extract", scalar(element), [value], { lane: lanes - 1 });
       const number = element.class === "bool" ? this.convert(one, i32) : this.convert(one, f32);
       this.keep(number);
@@ -69,8 +99,18 @@ class Bench extends KernelBuilder {
     return known;
   }
 
-  fragment(element: ElementType, count: number, lanes: Lanes, access: RegisterRange["access"]): RegisterRange {
-    return { variable: this.variable(`v${this.variables.length}`, element, count, lanes), offset: 0, count, access };
+  fragment(
+    element: ElementType,
+    count: number,
+    lanes: Lanes,
+    access: RegisterRange["access"],
+  ): RegisterRange {
+    return {
+      variable: this.variable(`v${this.variables.length}`, element, count, lanes),
+      offset: 0,
+      count,
+      access,
+    };
   }
 
   /** A fragment of a matrix instruction of so many bytes a lane. */
@@ -91,7 +131,10 @@ interface Samples {
   readonly on?: Target;
 }
 
-const from = (capability: number): Target => (name) => Number(name.slice(3, 5)) >= capability;
+const from =
+  (capability: number): Target =>
+  (name) =>
+    Number(name.slice(3, 5)) >= capability;
 const onlyA: Target = (name) => name === "sm_90a";
 
 const floats = [f16, bf16, f32, f64] as const;
@@ -103,63 +146,143 @@ function widths(element: ElementType): readonly Lanes[] {
   return element.bits === 16 ? [1, 2, 4, 8] : [1, 2];
 }
 
-function elementwise(name: OperationName, elements: readonly ElementType[], operands: number): readonly Sample[] {
-  return elements.flatMap((element) => widths(element).map((lanes): Sample => (bench) => {
-    const values = Array.from({ length: operands }, () => bench.some(element, lanes));
-    bench.keep(bench.op(name, { element, lanes }, values, {} as never));
-    if (operands < 2) return;
-    const constants: Operand[] = [values[0]!, ...values.slice(1).map(() => constant(element, element.name.endsWith("64") && element.class !== "float" ? 7n : 7, lanes))];
-    bench.keep(bench.op(name, { element, lanes }, constants, {} as never));
-  }));
+function elementwise(
+  name: OperationName,
+  elements: readonly ElementType[],
+  operands: number,
+): readonly Sample[] {
+  return elements.flatMap((element) =>
+    widths(element).map(
+      (lanes): Sample =>
+        (bench) => {
+          const values = Array.from({ length: operands }, () => bench.some(element, lanes));
+          bench.keep(bench.op(name, { element, lanes }, values, {} as never));
+          if (operands < 2) return;
+          const constants: Operand[] = [
+            values[0]!,
+            ...values
+              .slice(1)
+              .map(() =>
+                constant(element, element.name.endsWith("64") && element.class !== "float" ? 7n : 7, lanes),
+              ),
+          ];
+          bench.keep(bench.op(name, { element, lanes }, constants, {} as never));
+        },
+    ),
+  );
 }
 
 function comparisons(name: OperationName): readonly Sample[] {
-  return [...arithmetic, i8, u8, i16, u16, e4m3].flatMap((element) => ([1, 2] as const).map((lanes): Sample => (bench) => {
-    bench.keep(bench.op(name, { element: bool, lanes }, [bench.some(element, lanes), bench.some(element, lanes)], {} as never));
-  }));
+  return [...arithmetic, i8, u8, i16, u16, e4m3].flatMap((element) =>
+    ([1, 2] as const).map(
+      (lanes): Sample =>
+        (bench) => {
+          bench.keep(
+            bench.op(
+              name,
+              { element: bool, lanes },
+              [bench.some(element, lanes), bench.some(element, lanes)],
+              {} as never,
+            ),
+          );
+        },
+    ),
+  );
 }
 
 function shifts(name: "shiftLeft" | "shiftRight"): readonly Sample[] {
-  return integers.map((element): Sample => (bench) => {
-    const value = bench.some(element);
-    bench.keep(bench.op(name, scalar(element), [value, bench.some(u32)], {}));
-    bench.keep(bench.op(name, scalar(element), [value, constant(i32, 70)], {}));
-  });
+  return integers.map(
+    (element): Sample =>
+      (bench) => {
+        const value = bench.some(element);
+        bench.keep(bench.op(name, scalar(element), [value, bench.some(u32)], {}));
+        bench.keep(bench.op(name, scalar(element), [value, constant(i32, 70)], {}));
+      },
+  );
 }
 
 function conversions(): readonly Sample[] {
-  const all: readonly ElementType[] = [f16, bf16, f32, f64, e4m3, e5m2, i8, i16, i32, i64, u8, u16, u32, u64, index, bool];
-  return all.map((source): Sample => (bench) => {
-    const value = bench.some(source);
-    for (const target of all) bench.keep(bench.convert(value, target));
-    for (const target of [f16, bf16, f32, i8, u8, i16, e4m3]) bench.keep(bench.convert(bench.some(source, 2), target));
-    for (const target of [f16, bf16, i8, e5m2]) if (source.bits <= 32) bench.keep(bench.convert(bench.some(source, 4), target));
-  });
+  const all: readonly ElementType[] = [
+    f16,
+    bf16,
+    f32,
+    f64,
+    e4m3,
+    e5m2,
+    i8,
+    i16,
+    i32,
+    i64,
+    u8,
+    u16,
+    u32,
+    u64,
+    index,
+    bool,
+  ];
+  return all.map(
+    (source): Sample =>
+      (bench) => {
+        const value = bench.some(source);
+        for (const target of all) bench.keep(bench.convert(value, target));
+        for (const target of [f16, bf16, f32, i8, u8, i16, e4m3])
+          bench.keep(bench.convert(bench.some(source, 2), target));
+        for (const target of [f16, bf16, i8, e5m2])
+          if (source.bits <= 32) bench.keep(bench.convert(bench.some(source, 4), target));
+      },
+  );
 }
 
 const bitcasts: readonly (readonly [ElementType, Lanes, ElementType, Lanes])[] = [
-  [f32, 1, u32, 1], [f16, 2, u32, 1], [u32, 1, f16, 2], [f16, 1, u16, 1], [i64, 1, u32, 2], [u32, 4, f64, 2], [u8, 4, u32, 1],
-  [u8, 2, f16, 1], [i8, 1, u8, 1], [e4m3, 1, i8, 1], [f16, 8, u32, 4], [f16, 4, f64, 1],
+  [f32, 1, u32, 1],
+  [f16, 2, u32, 1],
+  [u32, 1, f16, 2],
+  [f16, 1, u16, 1],
+  [i64, 1, u32, 2],
+  [u32, 4, f64, 2],
+  [u8, 4, u32, 1],
+  [u8, 2, f16, 1],
+  [i8, 1, u8, 1],
+  [e4m3, 1, i8, 1],
+  [f16, 8, u32, 4],
+  [f16, 4, f64, 1],
 ];
 
 function memory(name: "load" | "store"): readonly Sample[] {
   const elements: readonly StorageType[] = [f16, bf16, f32, f64, e4m3, i8, i16, i32, i64, u8, u16, u32, u64];
-  const samples = elements.flatMap((element) => ([1, 2, 4, 8, 16] as const)
-    .filter((lanes) => lanes * element.bits <= 128)
-    .map((lanes): Sample => (bench) => {
-      const value = bench.loaded(element, lanes);
-      const shared = bench.shared(`s${bench.sharedArrays.length}`, element, 256);
-      bench.store(shared, bench.thread, value, lanes);
-      bench.store(shared, constant(i32, lanes), value);
-      bench.keep(bench.load(shared, bench.thread, { lanes }));
-      bench.keep(bench.load(shared, constant(i32, lanes), { lanes, cache: "volatile" }));
-    }));
+  const samples = elements.flatMap((element) =>
+    ([1, 2, 4, 8, 16] as const)
+      .filter((lanes) => lanes * element.bits <= 128)
+      .map(
+        (lanes): Sample =>
+          (bench) => {
+            const value = bench.loaded(element, lanes);
+            const shared = bench.shared(`s${bench.sharedArrays.length}`, element, 256);
+            bench.store(shared, bench.thread, value, lanes);
+            bench.store(shared, constant(i32, lanes), value);
+            bench.keep(bench.load(shared, bench.thread, { lanes }));
+            bench.keep(bench.load(shared, constant(i32, lanes), { lanes, cache: "volatile" }));
+          },
+      ),
+  );
   const indices: Sample = (bench) => {
     const array = bench.buffer("wide", f32);
     for (const position of [bench.some(u32), bench.some(index), constant(index, 5), constant(i32, 2 ** 30)]) {
-      bench.op("load", scalar(f32), [position], { array: { kind: "buffer", parameter: array }, offset: 2 ** 29, cache: "streaming" });
-      bench.effect("store", [position, constant(f32, 1.5)], { array: { kind: "buffer", parameter: array }, offset: -3, cache: "streaming" });
-      bench.effect("store", [position, constant(f32, 1.5)], { array: { kind: "buffer", parameter: array }, offset: 1, cache: "volatile" });
+      bench.op("load", scalar(f32), [position], {
+        array: { kind: "buffer", parameter: array },
+        offset: 2 ** 29,
+        cache: "streaming",
+      });
+      bench.effect("store", [position, constant(f32, 1.5)], {
+        array: { kind: "buffer", parameter: array },
+        offset: -3,
+        cache: "streaming",
+      });
+      bench.effect("store", [position, constant(f32, 1.5)], {
+        array: { kind: "buffer", parameter: array },
+        offset: 1,
+        cache: "volatile",
+      });
     }
   };
   const tables: Sample = (bench) => {
@@ -174,48 +297,96 @@ function memory(name: "load" | "store"): readonly Sample[] {
 
 function atomics(): readonly Sample[] {
   const kinds = {
-    add: [i32, u32, i64, u64, f16, f32, f64], min: [i32, u32, i64, u64], max: [i32, u64], and: [u32, i64], or: [u32],
-    xor: [i32], exchange: [f32, u64, i32], compareExchange: [u32, f32, i64],
+    add: [i32, u32, i64, u64, f16, f32, f64],
+    min: [i32, u32, i64, u64],
+    max: [i32, u64],
+    and: [u32, i64],
+    or: [u32],
+    xor: [i32],
+    exchange: [f32, u64, i32],
+    compareExchange: [u32, f32, i64],
   } as const;
-  return Object.entries(kinds).flatMap(([operation, elements]) => elements.map((element): Sample => (bench) => {
-    const array = bench.buffer("a", element);
-    const shared = bench.shared(`s${bench.sharedArrays.length}`, element, 16);
-    const values = operation === "compareExchange" ? [bench.some(element), bench.some(element)] : [bench.some(element)];
-    for (const [order, scope] of [["relaxed", "device"], ["acquireRelease", "block"], ["release", "system"], ["acquire", "device"]] as const) {
-      const attributes = { operation: operation as "add", order, scope, offset: 1 };
-      bench.keep(bench.op("atomic", scalar(element), [bench.thread, ...values], { ...attributes, array: { kind: "buffer", parameter: array } }));
-      bench.op("atomic", scalar(element), [bench.thread, ...values], { ...attributes, array: { kind: "shared", array: shared } });
-    }
-  }));
+  return Object.entries(kinds).flatMap(([operation, elements]) =>
+    elements.map(
+      (element): Sample =>
+        (bench) => {
+          const array = bench.buffer("a", element);
+          const shared = bench.shared(`s${bench.sharedArrays.length}`, element, 16);
+          const values =
+            operation === "compareExchange"
+              ? [bench.some(element), bench.some(element)]
+              : [bench.some(element)];
+          for (const [order, scope] of [
+            ["relaxed", "device"],
+            ["acquireRelease", "block"],
+            ["release", "system"],
+            ["acquire", "device"],
+          ] as const) {
+            const attributes = { operation: operation as "add", order, scope, offset: 1 };
+            bench.keep(
+              bench.op("atomic", scalar(element), [bench.thread, ...values], {
+                ...attributes,
+                array: { kind: "buffer", parameter: array },
+              }),
+            );
+            bench.op("atomic", scalar(element), [bench.thread, ...values], {
+              ...attributes,
+              array: { kind: "shared", array: shared },
+            });
+          }
+        },
+    ),
+  );
 }
 
 const words = [i32, u32, f32, f16, bf16, i64, f64, bool, u8] as const;
 
 function shuffles(): readonly Sample[] {
-  return words.flatMap((element) => ([1, 2] as const).map((lanes): Sample => (bench) => {
-    const value = bench.some(element, lanes);
-    for (const mode of ["index", "up", "down", "xor"] as const) {
-      bench.keep(bench.op("shuffle", value.type, [value, constant(i32, 1)], { mode, width: 32 }));
-      bench.keep(bench.op("shuffle", value.type, [value, bench.some(i32)], { mode, width: 8 }));
-      bench.keep(bench.op("shuffle", value.type, [value, constant(i32, 9)], { mode, width: 8 }));
-    }
-  }));
+  return words.flatMap((element) =>
+    ([1, 2] as const).map(
+      (lanes): Sample =>
+        (bench) => {
+          const value = bench.some(element, lanes);
+          for (const mode of ["index", "up", "down", "xor"] as const) {
+            bench.keep(bench.op("shuffle", value.type, [value, constant(i32, 1)], { mode, width: 32 }));
+            bench.keep(bench.op("shuffle", value.type, [value, bench.some(i32)], { mode, width: 8 }));
+            bench.keep(bench.op("shuffle", value.type, [value, constant(i32, 9)], { mode, width: 8 }));
+          }
+        },
+    ),
+  );
 }
 
 function reductions(): readonly Sample[] {
-  const bits = (["and", "or", "xor"] as const).flatMap((operation) => [i32, u32, u64].map((element) => [operation, element] as const));
-  const numbers = (["add", "min", "max"] as const).flatMap((operation) => [i32, u32, i64, f32, f64, f16].map((element) => [operation, element] as const));
-  return [...bits, ...numbers].map(([operation, element]): Sample => (bench) => {
-    bench.keep(bench.op("subgroupReduce", scalar(element), [bench.some(element)], { operation }));
-  });
+  const bits = (["and", "or", "xor"] as const).flatMap((operation) =>
+    [i32, u32, u64].map((element) => [operation, element] as const),
+  );
+  const numbers = (["add", "min", "max"] as const).flatMap((operation) =>
+    [i32, u32, i64, f32, f64, f16].map((element) => [operation, element] as const),
+  );
+  return [...bits, ...numbers].map(
+    ([operation, element]): Sample =>
+      (bench) => {
+        bench.keep(bench.op("subgroupReduce", scalar(element), [bench.some(element)], { operation }));
+      },
+  );
 }
 
-const barrierOf = (bench: Bench) => ({ array: bench.shared(`b${bench.sharedArrays.length}`, u64, 4, "barrier"), offset: 1 });
+const barrierOf = (bench: Bench) => ({
+  array: bench.shared(`b${bench.sharedArrays.length}`, u64, 4, "barrier"),
+  offset: 1,
+});
 
-function onBarrier(name: "barrierArrive" | "barrierWait" | "barrierArriveExpect" | "copyAsyncArrive" | "barrierInit", ...operands: readonly Operand[]): Sample {
+function onBarrier(
+  name: "barrierArrive" | "barrierWait" | "barrierArriveExpect" | "copyAsyncArrive" | "barrierInit",
+  ...operands: readonly Operand[]
+): Sample {
   return (bench) => {
     for (const place of [bench.thread, constant(i32, 2)]) {
-      bench.effect(name, [place, ...operands], { ...barrierOf(bench), ...(name === "barrierInit" ? { count: 3 } : {}) } as never);
+      bench.effect(name, [place, ...operands], {
+        ...barrierOf(bench),
+        ...(name === "barrierInit" ? { count: 3 } : {}),
+      } as never);
     }
   };
 }
@@ -223,13 +394,27 @@ function onBarrier(name: "barrierArrive" | "barrierWait" | "barrierArriveExpect"
 function tensorLoads(multicast: boolean): Sample {
   return (bench) => {
     for (let rank = 1; rank <= 5; rank++) {
-      const map = bench.tensorMap(`m${rank}`, f16, Array.from({ length: rank }, () => 8), 128);
+      const map = bench.tensorMap(
+        `m${rank}`,
+        f16,
+        Array.from({ length: rank }, () => 8),
+        128,
+      );
       const target = bench.shared(`t${rank}`, f16, 1024);
       const barrier = barrierOf(bench);
       const coordinates = Array.from({ length: rank }, (_, i) => (i === 0 ? bench.thread : constant(i32, i)));
-      bench.effect("tensorLoad", [bench.thread, constant(i32, 0), ...coordinates, ...(multicast ? [constant(u32, 3)] : [])], {
-        map, target, targetOffset: 64, barrier: barrier.array, barrierOffset: 1, multicast,
-      });
+      bench.effect(
+        "tensorLoad",
+        [bench.thread, constant(i32, 0), ...coordinates, ...(multicast ? [constant(u32, 3)] : [])],
+        {
+          map,
+          target,
+          targetOffset: 64,
+          barrier: barrier.array,
+          barrierOffset: 1,
+          multicast,
+        },
+      );
     }
   };
 }
@@ -241,14 +426,17 @@ function share(element: ElementType, elements: number): number {
 }
 
 function everyMma(table: "mma", name: NvidiaTargetName): readonly Sample[] {
-  return nvidiaTarget(name)[table].map((one): Sample => (bench) => {
-    const [a, b, accumulator] = [byName(one.a), byName(one.b), byName(one.accumulator)];
-    bench.effect("mma", [], { shape: one, a, b, accumulator }, [
-      bench.matrix(accumulator, share(accumulator, one.m * one.n), "readwrite"),
-      bench.matrix(a, share(a, one.m * one.k), "read"),
-      bench.matrix(b, share(b, one.k * one.n), "read"),
-    ]);
-  });
+  return nvidiaTarget(name)[table].map(
+    (one): Sample =>
+      (bench) => {
+        const [a, b, accumulator] = [byName(one.a), byName(one.b), byName(one.accumulator)];
+        bench.effect("mma", [], { shape: one, a, b, accumulator }, [
+          bench.matrix(accumulator, share(accumulator, one.m * one.n), "readwrite"),
+          bench.matrix(a, share(a, one.m * one.k), "read"),
+          bench.matrix(b, share(b, one.k * one.n), "read"),
+        ]);
+      },
+  );
 }
 
 function byName(name: string): ElementType {
@@ -256,62 +444,153 @@ function byName(name: string): ElementType {
 }
 
 /** Registers of a wmma fragment (PTX ISA, "Matrix Fragments for WMMA"). f16 is held twice. */
-function wmmaBytes(element: ElementType, use: "a" | "b" | "accumulator", m: number, n: number, k: number): number {
+function wmmaBytes(
+  element: ElementType,
+  use: "a" | "b" | "accumulator",
+  m: number,
+  n: number,
+  k: number,
+): number {
   const elements = use === "a" ? m * k : use === "b" ? k * n : m * n;
   if (element.name === "f16" && use !== "accumulator") return 32;
   return share(element, elements);
 }
 
 function everyWmma(kind: "wmmaLoad" | "wmmaStore" | "wmmaMma", name: NvidiaTargetName): readonly Sample[] {
-  return nvidiaTarget(name).wmma.map((one): Sample => (bench) => {
-    const [a, b, accumulator] = [byName(one.a), byName(one.b), byName(one.accumulator)];
-    const shape = { m: one.m, n: one.n, k: one.k };
-    const bytes = (element: ElementType, use: "a" | "b" | "accumulator") => wmmaBytes(element, use, one.m, one.n, one.k);
-    const fragments = {
-      accumulator: bench.matrix(accumulator, bytes(accumulator, "accumulator"), "readwrite"),
-      a: bench.matrix(a, bytes(a, "a"), "read"), b: bench.matrix(b, bytes(b, "b"), "read"),
-    };
-    const array = (element: ElementType) => ({ kind: "buffer", parameter: bench.buffer("m", element.name === "tf32" ? f32 : (element as StorageType)) }) as const;
-    if (kind === "wmmaMma") {
-      bench.effect(kind, [], { shape, a, b, accumulator, majorA: "row", majorB: "column" }, [fragments.accumulator, fragments.a, fragments.b]);
-    } else if (kind === "wmmaStore") {
-      bench.effect(kind, [bench.thread, constant(i32, 64)], { shape, element: accumulator, major: "row", array: array(accumulator), offset: 16 }, [fragments.accumulator]);
-      const shared = bench.shared(`w${bench.sharedArrays.length}`, accumulator as StorageType, 256);
-      bench.effect(kind, [constant(i32, 0), constant(i32, 16)], { shape, element: accumulator, major: "column", array: { kind: "shared", array: shared }, offset: 0 }, [fragments.accumulator]);
-    } else {
-      for (const [use, element] of [["a", a], ["b", b], ["accumulator", accumulator]] as const) {
-        bench.effect(kind, [bench.thread, bench.some(i32)], { use, shape, element, major: "column", array: array(element), offset: 16 }, [fragments[use]]);
-      }
-    }
-  });
+  return nvidiaTarget(name).wmma.map(
+    (one): Sample =>
+      (bench) => {
+        const [a, b, accumulator] = [byName(one.a), byName(one.b), byName(one.accumulator)];
+        const shape = { m: one.m, n: one.n, k: one.k };
+        const bytes = (element: ElementType, use: "a" | "b" | "accumulator") =>
+          wmmaBytes(element, use, one.m, one.n, one.k);
+        const fragments = {
+          accumulator: bench.matrix(accumulator, bytes(accumulator, "accumulator"), "readwrite"),
+          a: bench.matrix(a, bytes(a, "a"), "read"),
+          b: bench.matrix(b, bytes(b, "b"), "read"),
+        };
+        const array = (element: ElementType) =>
+          ({
+            kind: "buffer",
+            parameter: bench.buffer("m", element.name === "tf32" ? f32 : (element as StorageType)),
+          }) as const;
+        if (kind === "wmmaMma") {
+          bench.effect(kind, [], { shape, a, b, accumulator, majorA: "row", majorB: "column" }, [
+            fragments.accumulator,
+            fragments.a,
+            fragments.b,
+          ]);
+        } else if (kind === "wmmaStore") {
+          bench.effect(
+            kind,
+            [bench.thread, constant(i32, 64)],
+            { shape, element: accumulator, major: "row", array: array(accumulator), offset: 16 },
+            [fragments.accumulator],
+          );
+          const shared = bench.shared(`w${bench.sharedArrays.length}`, accumulator as StorageType, 256);
+          bench.effect(
+            kind,
+            [constant(i32, 0), constant(i32, 16)],
+            {
+              shape,
+              element: accumulator,
+              major: "column",
+              array: { kind: "shared", array: shared },
+              offset: 0,
+            },
+            [fragments.accumulator],
+          );
+        } else {
+          for (const [use, element] of [
+            ["a", a],
+            ["b", b],
+            ["accumulator", accumulator],
+          ] as const) {
+            bench.effect(
+              kind,
+              [bench.thread, bench.some(i32)],
+              { use, shape, element, major: "column", array: array(element), offset: 16 },
+              [fragments[use]],
+            );
+          }
+        }
+      },
+  );
 }
 
 function everyWarpgroupMma(): readonly Sample[] {
-  return nvidiaTarget("sm_90a").warpgroupMma.flatMap((one) => [8, 64, 256].flatMap((n) => [true, false].map((fromShared): Sample => (bench) => {
-    const [a, b, accumulator] = [byName(one.a), byName(one.b), byName(one.accumulator)];
-    const tile = { leadingBytes: 16, strideBytes: 1024, swizzle: 128, offset: 32 } as const;
-    const major = a.bits === 16 ? "mn" : "k";
-    const sharedB = { ...tile, array: bench.shared(`b${bench.sharedArrays.length}`, b.name === "b1" ? u32 : b.name === "tf32" ? f32 : (b as StorageType), 1024), major } as const;
-    const sharedA = fromShared ? { ...sharedB, major: "k" } as const : undefined;
-    const d = bench.matrix(accumulator, (one.m * n * accumulator.bits) / 8 / 128, "readwrite");
-    const left = fromShared ? [] : [bench.matrix(a, 16, "read")];
-    const attributes = { shape: { m: one.m, n, k: one.k }, a, b, accumulator, sharedA, sharedB, negateA: a.class === "float", negateB: false };
-    bench.effect("warpgroupFence", [], {});
-    bench.effect("warpgroupMma", [...(fromShared ? [constant(i32, 64)] : []), constant(i32, 0), constant(bool, true)], attributes, [d, ...left]);
-    bench.effect("warpgroupCommit", [], {});
-    bench.effect("warpgroupWait", [], { pending: 0 });
-  })));
+  return nvidiaTarget("sm_90a").warpgroupMma.flatMap((one) =>
+    [8, 64, 256].flatMap((n) =>
+      [true, false].map(
+        (fromShared): Sample =>
+          (bench) => {
+            const [a, b, accumulator] = [byName(one.a), byName(one.b), byName(one.accumulator)];
+            const tile = { leadingBytes: 16, strideBytes: 1024, swizzle: 128, offset: 32 } as const;
+            const major = a.bits === 16 ? "mn" : "k";
+            const sharedB = {
+              ...tile,
+              array: bench.shared(
+                `b${bench.sharedArrays.length}`,
+                b.name === "b1" ? u32 : b.name === "tf32" ? f32 : (b as StorageType),
+                1024,
+              ),
+              major,
+            } as const;
+            const sharedA = fromShared ? ({ ...sharedB, major: "k" } as const) : undefined;
+            const d = bench.matrix(accumulator, (one.m * n * accumulator.bits) / 8 / 128, "readwrite");
+            const left = fromShared ? [] : [bench.matrix(a, 16, "read")];
+            const attributes = {
+              shape: { m: one.m, n, k: one.k },
+              a,
+              b,
+              accumulator,
+              sharedA,
+              sharedB,
+              negateA: a.class === "float",
+              negateB: false,
+            };
+            bench.effect("warpgroupFence", [], {});
+            bench.effect(
+              "warpgroupMma",
+              [...(fromShared ? [constant(i32, 64)] : []), constant(i32, 0), constant(bool, true)],
+              attributes,
+              [d, ...left],
+            );
+            bench.effect("warpgroupCommit", [], {});
+            bench.effect("warpgroupWait", [], { pending: 0 });
+          },
+      ),
+    ),
+  );
 }
 
-const plain = (name: "blockBarrier" | "subgroupBarrier" | "proxyFence" | "barrierInitFence" | "copyAsyncCommit" | "tensorStoreCommit" | "warpgroupFence" | "warpgroupCommit"): Sample =>
-  (bench) => bench.effect(name, [], {});
+const plain =
+  (
+    name:
+      | "blockBarrier"
+      | "subgroupBarrier"
+      | "proxyFence"
+      | "barrierInitFence"
+      | "copyAsyncCommit"
+      | "tensorStoreCommit"
+      | "warpgroupFence"
+      | "warpgroupCommit",
+  ): Sample =>
+  (bench) =>
+    bench.effect(name, [], {});
 
-const matrixRows = (name: "loadMatrix" | "storeMatrix"): readonly Sample[] => ([1, 2, 4] as const).flatMap((count) => [true, false].map((transpose): Sample => (bench) => {
-  const array = bench.shared(`l${bench.sharedArrays.length}`, f16, 1024);
-  const registers = [bench.fragment(f16, count, 2, name === "loadMatrix" ? "write" : "read")];
-  bench.effect(name, [bench.thread], { array, offset: 8, count, transpose }, registers);
-  bench.effect(name, [constant(i32, 0)], { array, offset: 8, count, transpose }, registers);
-}));
+const matrixRows = (name: "loadMatrix" | "storeMatrix"): readonly Sample[] =>
+  ([1, 2, 4] as const).flatMap((count) =>
+    [true, false].map(
+      (transpose): Sample =>
+        (bench) => {
+          const array = bench.shared(`l${bench.sharedArrays.length}`, f16, 1024);
+          const registers = [bench.fragment(f16, count, 2, name === "loadMatrix" ? "write" : "read")];
+          bench.effect(name, [bench.thread], { array, offset: 8, count, transpose }, registers);
+          bench.effect(name, [constant(i32, 0)], { array, offset: 8, count, transpose }, registers);
+        },
+    ),
+  );
 
 /** Complete by type: an operation without samples does not compile. */
 const table: { readonly [Name in OperationName]: Samples | ((name: NvidiaTargetName) => Samples) } = {
@@ -340,7 +619,11 @@ const table: { readonly [Name in OperationName]: Samples | ((name: NvidiaTargetN
   lessEqual: { samples: comparisons("lessEqual") },
   greater: { samples: comparisons("greater") },
   greaterEqual: { samples: comparisons("greaterEqual") },
-  isNaN: { samples: [f16, bf16, f32, f64, e4m3, e5m2].map((element) => (bench) => bench.keep(bench.op("isNaN", scalar(bool), [bench.some(element)], {}))) },
+  isNaN: {
+    samples: [f16, bf16, f32, f64, e4m3, e5m2].map(
+      (element) => (bench) => bench.keep(bench.op("isNaN", scalar(bool), [bench.some(element)], {})),
+    ),
+  },
   select: {
     samples: [...arithmetic, i8, u16, bool].map((element) => (bench) => {
       bench.keep(bench.select(bench.some(bool), bench.some(element, 2), bench.some(element, 2)));
@@ -360,46 +643,151 @@ const table: { readonly [Name in OperationName]: Samples | ((name: NvidiaTargetN
   trunc: { samples: elementwise("trunc", floats, 1) },
   roundEven: { samples: elementwise("roundEven", floats, 1) },
   convert: (name) => ({
-    samples: [...conversions(), ...(name === "sm_75" ? [] : [f16, bf16, f32, f64, i32, i64, i8, e4m3, bool].map((element): Sample => (bench) => bench.keep(bench.convert(bench.some(element), tf32))))],
+    samples: [
+      ...conversions(),
+      ...(name === "sm_75"
+        ? []
+        : [f16, bf16, f32, f64, i32, i64, i8, e4m3, bool].map(
+            (element): Sample =>
+              (bench) =>
+                bench.keep(bench.convert(bench.some(element), tf32)),
+          )),
+    ],
   }),
   bitcast: {
-    samples: bitcasts.map(([a, lanesA, b, lanesB]) => (bench) => bench.keep(bench.op("bitcast", { element: b, lanes: lanesB }, [bench.some(a, lanesA)], {}))),
+    samples: bitcasts.map(
+      ([a, lanesA, b, lanesB]) =>
+        (bench) =>
+          bench.keep(bench.op("bitcast", { element: b, lanes: lanesB }, [bench.some(a, lanesA)], {})),
+    ),
   },
   popcount: { samples: elementwise("popcount", integers, 1) },
   leadingZeros: { samples: elementwise("leadingZeros", integers, 1) },
   reverseBits: { samples: elementwise("reverseBits", integers, 1) },
   dot4: {
-    samples: [[true, true], [true, false], [false, true], [false, false]].map(([signedA, signedB]) => (bench) =>
-      bench.keep(bench.op("dot4", scalar(i32), [bench.some(u32), bench.some(u32), bench.some(i32)], { signedA: signedA!, signedB: signedB! }))),
+    samples: [
+      [true, true],
+      [true, false],
+      [false, true],
+      [false, false],
+    ].map(
+      ([signedA, signedB]) =>
+        (bench) =>
+          bench.keep(
+            bench.op("dot4", scalar(i32), [bench.some(u32), bench.some(u32), bench.some(i32)], {
+              signedA: signedA!,
+              signedB: signedB!,
+            }),
+          ),
+    ),
   },
-  permuteBytes: { samples: [(bench) => bench.keep(bench.op("permuteBytes", scalar(u32), [bench.some(u32), bench.some(u32), constant(u32, 0x3210)], {}))] },
+  permuteBytes: {
+    samples: [
+      (bench) =>
+        bench.keep(
+          bench.op(
+            "permuteBytes",
+            scalar(u32),
+            [bench.some(u32), bench.some(u32), constant(u32, 0x3210)],
+            {},
+          ),
+        ),
+    ],
+  },
   compose: {
-    samples: ([[f32, 2], [f16, 2], [bf16, 8], [u8, 2], [i8, 4], [u8, 16], [f64, 2], [bool, 2], [i16, 4]] as const).map(([element, lanes]) => (bench) => {
+    samples: (
+      [
+        [f32, 2],
+        [f16, 2],
+        [bf16, 8],
+        [u8, 2],
+        [i8, 4],
+        [u8, 16],
+        [f64, 2],
+        [bool, 2],
+        [i16, 4],
+      ] as const
+    ).map(([element, lanes]) => (bench) => {
       const own = constant(element, element.name === "bool" ? true : 1);
-      bench.keep(bench.op("compose", { element, lanes }, Array.from({ length: lanes }, (_, lane) => (lane === 1 ? own : bench.some(element))), {}));
+      bench.keep(
+        bench.op(
+          "compose",
+          { element, lanes },
+          Array.from({ length: lanes }, (_, lane) => (lane === 1 ? own : bench.some(element))),
+          {},
+        ),
+      );
     }),
   },
   extract: {
-    samples: ([[f32, 4], [f16, 8], [u8, 2], [i8, 4], [u8, 16], [f64, 2], [bool, 2], [i16, 4]] as const).map(([element, lanes]) => (bench) => {
+    samples: (
+      [
+        [f32, 4],
+        [f16, 8],
+        [u8, 2],
+        [i8, 4],
+        [u8, 16],
+        [f64, 2],
+        [bool, 2],
+        [i16, 4],
+      ] as const
+    ).map(([element, lanes]) => (bench) => {
       const vector = bench.some(element, lanes);
       for (const lane of [0, lanes - 1]) bench.keep(bench.op("extract", scalar(element), [vector], { lane }));
     }),
   },
   builtin: (name) => ({
-    samples: ([
-      "threadIndexX", "threadIndexY", "threadIndexZ", "blockIndexX", "blockIndexY", "blockIndexZ", "gridSizeX", "gridSizeY", "gridSizeZ", "lane",
-      "subgroupIndex", ...(from(90)(name) ? (["clusterRank", "clusterIndexX", "clusterIndexY", "clusterIndexZ"] as const) : []),
-    ] as const).map((builtin) => (bench) => bench.keep(bench.builtin(builtin))),
+    samples: (
+      [
+        "threadIndexX",
+        "threadIndexY",
+        "threadIndexZ",
+        "blockIndexX",
+        "blockIndexY",
+        "blockIndexZ",
+        "gridSizeX",
+        "gridSizeY",
+        "gridSizeZ",
+        "lane",
+        "subgroupIndex",
+        ...(from(90)(name)
+          ? (["clusterRank", "clusterIndexX", "clusterIndexY", "clusterIndexZ"] as const)
+          : []),
+      ] as const
+    ).map((builtin) => (bench) => bench.keep(bench.builtin(builtin))),
   }),
-  parameter: { samples: [...arithmetic, i8, u8, u16, i16, e4m3, bool].map((element) => (bench) => bench.keep(bench.parameter(bench.scalarParameter(`p${bench.parameters.length}`, element)))) },
+  parameter: {
+    samples: [...arithmetic, i8, u8, u16, i16, e4m3, bool].map(
+      (element) => (bench) =>
+        bench.keep(bench.parameter(bench.scalarParameter(`p${bench.parameters.length}`, element))),
+    ),
+  },
   bufferSize: { samples: [(bench) => bench.keep(bench.size(bench.buffer("m", f32, "read", 3), 2))] },
   bufferStride: { samples: [(bench) => bench.keep(bench.stride(bench.buffer("m", f32, "read", 3), 1))] },
-  readRegister: { samples: [f32, f16, bool, i64, u8].map((element) => (bench) => bench.keep(bench.read(bench.variable(`v${bench.variables.length}`, element, 3), 2))) },
+  readRegister: {
+    samples: [f32, f16, bool, i64, u8].map(
+      (element) => (bench) =>
+        bench.keep(bench.read(bench.variable(`v${bench.variables.length}`, element, 3), 2)),
+    ),
+  },
   writeRegister: {
-    samples: ([[f32, 4], [f16, 2], [bool, 1], [i64, 1], [u8, 1], [f16, 1]] as const).map(([element, lanes]) => (bench) => {
+    samples: (
+      [
+        [f32, 4],
+        [f16, 2],
+        [bool, 1],
+        [i64, 1],
+        [u8, 1],
+        [f16, 1],
+      ] as const
+    ).map(([element, lanes]) => (bench) => {
       const variable = bench.variable(`v${bench.variables.length}`, element, 3, lanes);
       bench.write(variable, bench.some(element, lanes), 1);
-      bench.write(variable, constant(element, element.name === "bool" ? true : element.name === "i64" ? 1n : 1, lanes), 0);
+      bench.write(
+        variable,
+        constant(element, element.name === "bool" ? true : element.name === "i64" ? 1n : 1, lanes),
+        0,
+      );
       bench.keep(bench.read(variable, 1));
       bench.keep(bench.read(variable, 0));
     }),
@@ -409,37 +797,86 @@ const table: { readonly [Name in OperationName]: Samples | ((name: NvidiaTargetN
   atomic: (name) => ({
     samples: [
       ...atomics(),
-      ...(from(90)(name) ? [(bench: Bench) => bench.keep(bench.op("atomic", scalar(bf16), [bench.thread, bench.some(bf16)], {
-        operation: "add", order: "relaxed", scope: "cluster", offset: 0, array: { kind: "buffer", parameter: bench.buffer("a", bf16) },
-      }))] : []),
-      (bench) => bench.op("atomic", { element: f16, lanes: 2 }, [constant(i32, 0), bench.some(f16, 2)], {
-        operation: "add", order: "relaxed", scope: "device", offset: 0, array: { kind: "buffer", parameter: bench.buffer("a", f16) },
-      }),
+      ...(from(90)(name)
+        ? [
+            (bench: Bench) =>
+              bench.keep(
+                bench.op("atomic", scalar(bf16), [bench.thread, bench.some(bf16)], {
+                  operation: "add",
+                  order: "relaxed",
+                  scope: "cluster",
+                  offset: 0,
+                  array: { kind: "buffer", parameter: bench.buffer("a", bf16) },
+                }),
+              ),
+          ]
+        : []),
+      (bench) =>
+        bench.op("atomic", { element: f16, lanes: 2 }, [constant(i32, 0), bench.some(f16, 2)], {
+          operation: "add",
+          order: "relaxed",
+          scope: "device",
+          offset: 0,
+          array: { kind: "buffer", parameter: bench.buffer("a", f16) },
+        }),
     ],
   }),
   shuffle: { samples: shuffles() },
-  vote: { samples: (["any", "all"] as const).map((mode) => (bench) => bench.keep(bench.op("vote", scalar(bool), [bench.some(bool)], { mode }))) },
+  vote: {
+    samples: (["any", "all"] as const).map(
+      (mode) => (bench) => bench.keep(bench.op("vote", scalar(bool), [bench.some(bool)], { mode })),
+    ),
+  },
   ballot: { samples: [(bench) => bench.keep(bench.op("ballot", scalar(u32), [bench.some(bool)], {}))] },
   subgroupReduce: { samples: reductions() },
   electOne: { samples: [(bench) => bench.keep(bench.op("electOne", scalar(bool), [], {}))] },
   blockBarrier: { samples: [plain("blockBarrier")] },
-  namedBarrier: { samples: (["sync", "arrive"] as const).map((action) => (bench) => {
-    bench.effect("namedBarrier", [constant(i32, 3)], { action, threads: 64 });
-    bench.effect("namedBarrier", [bench.some(i32)], { action, threads: 64 });
-  }) },
+  namedBarrier: {
+    samples: (["sync", "arrive"] as const).map((action) => (bench) => {
+      bench.effect("namedBarrier", [constant(i32, 3)], { action, threads: 64 });
+      bench.effect("namedBarrier", [bench.some(i32)], { action, threads: 64 });
+    }),
+  },
   subgroupBarrier: { samples: [plain("subgroupBarrier")] },
-  fence: (name) => ({ samples: (["block", "device", "system", ...(from(90)(name) ? (["cluster"] as const) : [])] as const).map((scope) => (bench) => bench.effect("fence", [], { scope })) }),
+  fence: (name) => ({
+    samples: (["block", "device", "system", ...(from(90)(name) ? (["cluster"] as const) : [])] as const).map(
+      (scope) => (bench) => bench.effect("fence", [], { scope }),
+    ),
+  }),
   proxyFence: { samples: [plain("proxyFence")], on: from(90) },
   barrierInitFence: { samples: [plain("barrierInitFence")], on: from(90) },
-  clusterBarrier: { samples: (["arrive", "wait"] as const).map((action) => (bench) => bench.effect("clusterBarrier", [], { action })), on: from(90) },
+  clusterBarrier: {
+    samples: (["arrive", "wait"] as const).map(
+      (action) => (bench) => bench.effect("clusterBarrier", [], { action }),
+    ),
+    on: from(90),
+  },
   barrierInit: { samples: [onBarrier("barrierInit")], on: from(80) },
-  barrierArrive: (name) => ({ samples: [onBarrier("barrierArrive"), ...(from(90)(name) ? [onBarrier("barrierArrive", constant(i32, 1))] : [])], on: from(80) }),
+  barrierArrive: (name) => ({
+    samples: [
+      onBarrier("barrierArrive"),
+      ...(from(90)(name) ? [onBarrier("barrierArrive", constant(i32, 1))] : []),
+    ],
+    on: from(80),
+  }),
   barrierArriveExpect: { samples: [onBarrier("barrierArriveExpect", constant(i32, 4096))], on: from(90) },
-  barrierWait: { samples: [onBarrier("barrierWait", constant(i32, 1)), (bench) => onBarrier("barrierWait", bench.some(i32))(bench)], on: from(80) },
+  barrierWait: {
+    samples: [
+      onBarrier("barrierWait", constant(i32, 1)),
+      (bench) => onBarrier("barrierWait", bench.some(i32))(bench),
+    ],
+    on: from(80),
+  },
   copyAsync: {
     samples: ([4, 8, 16] as const).map((bytes) => (bench) => {
       const target = bench.shared(`c${bench.sharedArrays.length}`, f16, 1024);
-      const attributes = { target, targetOffset: 8, source: { kind: "buffer", parameter: bench.buffer("g", f16) }, sourceOffset: 8, bytes } as const;
+      const attributes = {
+        target,
+        targetOffset: 8,
+        source: { kind: "buffer", parameter: bench.buffer("g", f16) },
+        sourceOffset: 8,
+        bytes,
+      } as const;
       bench.effect("copyAsync", [bench.thread, bench.thread], attributes);
       bench.effect("copyAsync", [constant(i32, 0), constant(i32, 8)], attributes);
       bench.effect("copyAsync", [bench.thread, bench.thread, bench.some(i32)], attributes);
@@ -452,15 +889,29 @@ const table: { readonly [Name in OperationName]: Samples | ((name: NvidiaTargetN
   copyAsyncArrive: { samples: [onBarrier("copyAsyncArrive")], on: from(80) },
   tensorLoad: { samples: [tensorLoads(false), tensorLoads(true)], on: from(90) },
   tensorStore: {
-    samples: [(bench) => {
-      const map = bench.tensorMap("m", f16, [64, 8]);
-      bench.effect("tensorStore", [constant(i32, 0), bench.thread, constant(i32, 4)], { map, source: bench.shared("t", f16, 1024), sourceOffset: 64 });
-    }],
+    samples: [
+      (bench) => {
+        const map = bench.tensorMap("m", f16, [64, 8]);
+        bench.effect("tensorStore", [constant(i32, 0), bench.thread, constant(i32, 4)], {
+          map,
+          source: bench.shared("t", f16, 1024),
+          sourceOffset: 64,
+        });
+      },
+    ],
     on: from(90),
   },
   tensorStoreCommit: { samples: [plain("tensorStoreCommit")], on: from(90) },
-  tensorStoreWait: { samples: [true, false].map((read) => (bench) => bench.effect("tensorStoreWait", [], { pending: 1, read })), on: from(90) },
-  prefetchTensorMap: { samples: [(bench) => bench.effect("prefetchTensorMap", [], { map: bench.tensorMap("m", f16, [64, 8]) })], on: from(90) },
+  tensorStoreWait: {
+    samples: [true, false].map(
+      (read) => (bench) => bench.effect("tensorStoreWait", [], { pending: 1, read }),
+    ),
+    on: from(90),
+  },
+  prefetchTensorMap: {
+    samples: [(bench) => bench.effect("prefetchTensorMap", [], { map: bench.tensorMap("m", f16, [64, 8]) })],
+    on: from(90),
+  },
   loadMatrix: { samples: matrixRows("loadMatrix") },
   storeMatrix: { samples: matrixRows("storeMatrix"), on: from(90) },
   mma: (name) => ({ samples: everyMma("mma", name) }),
@@ -472,12 +923,16 @@ const table: { readonly [Name in OperationName]: Samples | ((name: NvidiaTargetN
   warpgroupCommit: { samples: [plain("warpgroupCommit")], on: onlyA },
   warpgroupWait: { samples: [(bench) => bench.effect("warpgroupWait", [], { pending: 1 })], on: onlyA },
   print: {
-    samples: [(bench) => {
-      const values = [...arithmetic, i8, u8, i16, u16, e4m3, bool].map((element) => bench.some(element));
-      bench.effect("print", [...values, bench.some(f32, 4)], { parts: ["a % of ", ...values.map(() => ", "), " end"] });
-    }],
+    samples: [
+      (bench) => {
+        const values = [...arithmetic, i8, u8, i16, u16, e4m3, bool].map((element) => bench.some(element));
+        bench.effect("print", [...values, bench.some(f32, 4)], {
+          parts: ["a % of ", ...values.map(() => ", "), " end"],
+        });
+      },
+    ],
   },
-  assert: { samples: [(bench) => bench.effect("assert", [bench.some(bool)], { message: "100 % \"sure\"" })] },
+  assert: { samples: [(bench) => bench.effect("assert", [bench.some(bool)], { message: '100 % "sure"' })] },
 };
 
 /** bf16 has no arithmetic before sm_80: samples that ask for it are refused there. */
@@ -495,7 +950,10 @@ function supported(sample: Sample, name: NvidiaTargetName): boolean {
 function built(...samples: readonly Sample[]) {
   const bench = new Bench();
   for (const sample of samples) sample(bench);
-  const bytes = Math.max(0, ...bench.sharedArrays.map((array) => array.byteOffset + (array.length * array.element.bits) / 8));
+  const bytes = Math.max(
+    0,
+    ...bench.sharedArrays.map((array) => array.byteOffset + (array.length * array.element.bits) / 8),
+  );
   return bench.build({ sharedBytes: Math.min(bytes, 48 * 1024), sharedAlignment: 1024 });
 }
 
@@ -512,7 +970,8 @@ describe.skipIf(!available)("every operation assembles", () => {
     it.each(Object.keys(operations) as OperationName[])("%s", (name) => {
       const { samples, on = () => true } = entry(name, target);
       if (!on(target)) {
-        for (const sample of samples) expect(() => generatePtx(built(sample), nvidiaTarget(target))).toThrow(UnsupportedError);
+        for (const sample of samples)
+          expect(() => generatePtx(built(sample), nvidiaTarget(target))).toThrow(UnsupportedError);
         return;
       }
       const usable = samples.filter((sample) => supported(sample, target));

@@ -10,7 +10,11 @@ import { registerBits } from "./registers.ts";
 /** What is missing and what would serve instead; undefined when all is well. */
 type Complaint = string | undefined;
 
-type Requirement<Name extends OperationName> = (node: OperationNode<Name>, facts: TargetFacts, kernel: KernelIr) => Complaint;
+type Requirement<Name extends OperationName> = (
+  node: OperationNode<Name>,
+  facts: TargetFacts,
+  kernel: KernelIr,
+) => Complaint;
 
 type Requirements = { readonly [Name in OperationName]: Requirement<Name> };
 
@@ -18,7 +22,14 @@ const none = (): Complaint => undefined;
 
 /** A yes-or-no fact. */
 function fact(
-  name: "loadMatrix" | "storeMatrix" | "asyncCopy" | "bulkCopy" | "barriers" | "namedBarriers" | "subgroupOperations",
+  name:
+    | "loadMatrix"
+    | "storeMatrix"
+    | "asyncCopy"
+    | "bulkCopy"
+    | "barriers"
+    | "namedBarriers"
+    | "subgroupOperations",
   instead: string,
 ): (node: unknown, facts: TargetFacts) => Complaint {
   return (_, facts) => (facts[name] ? undefined : instead);
@@ -28,15 +39,24 @@ const bulkCopy = fact("bulkCopy", "it needs sm_90 or later");
 const asyncCopy = fact("asyncCopy", "it needs sm_80 or later; load and store through registers instead");
 const barriers = fact("barriers", "mbarriers need sm_80 or later; use block or named barriers instead");
 
-function arithmeticOn(node: { readonly result: { readonly type: ValueType } | undefined; readonly operands: readonly { readonly type: ValueType }[] }, facts: TargetFacts): Complaint {
+function arithmeticOn(
+  node: {
+    readonly result: { readonly type: ValueType } | undefined;
+    readonly operands: readonly { readonly type: ValueType }[];
+  },
+  facts: TargetFacts,
+): Complaint {
   const element = (node.result ?? node.operands[0]!).type.element;
   if (element.class === "bool") return `${element.name} has no arithmetic; use and, or, xor, not or select`;
-  return facts.arithmetic.has(element.name) ? undefined : `${element.name} has no arithmetic there; convert to f32 (or i32) first`;
+  return facts.arithmetic.has(element.name)
+    ? undefined
+    : `${element.name} has no arithmetic there; convert to f32 (or i32) first`;
 }
 
 /** Approximate functions exist in f32; halves go through it. */
 function singleOnly(node: OperationNode, facts: TargetFacts): Complaint {
-  if (node.result!.type.element.name === "f64") return "it has no f64 form; convert to f32 and back, or compute it from a series";
+  if (node.result!.type.element.name === "f64")
+    return "it has no f64 form; convert to f32 and back, or compute it from a series";
   return arithmeticOn(node, facts);
 }
 
@@ -47,7 +67,9 @@ function floatsOnly(node: OperationNode, facts: TargetFacts): Complaint {
 function integersOnly(node: OperationNode): Complaint {
   const { element } = (node.operands[0] ?? node.result!).type;
   const integer = element.class === "signed" || element.class === "unsigned";
-  return integer && registerBits(element) >= 32 ? undefined : `it is for integers of 32 and 64 bits; convert ${element.name} first`;
+  return integer && registerBits(element) >= 32
+    ? undefined
+    : `it is for integers of 32 and 64 bits; convert ${element.name} first`;
 }
 
 function integersIn32(node: OperationNode): Complaint {
@@ -57,7 +79,9 @@ function integersIn32(node: OperationNode): Complaint {
 }
 
 function bitwise(node: OperationNode): Complaint {
-  return node.result!.type.element.class === "float" ? "it is for integers and bool; bitcast floats first" : undefined;
+  return node.result!.type.element.class === "float"
+    ? "it is for integers and bool; bitcast floats first"
+    : undefined;
 }
 
 function convertible(node: OperationNode<"convert">, facts: TargetFacts): Complaint {
@@ -73,55 +97,93 @@ function bits(type: ValueType): number {
 
 function sameWidth(node: OperationNode<"bitcast">): Complaint {
   const [from, to] = [node.operands[0]!.type, node.result!.type];
-  if (from.element.class === "bool" || to.element.class === "bool") return "bool has no bits; use select or a comparison";
+  if (from.element.class === "bool" || to.element.class === "bool")
+    return "bool has no bits; use select or a comparison";
   return bits(from) === bits(to) ? undefined : `${bits(from)} bits cannot become ${bits(to)}`;
 }
 
 function accessible(type: ValueType): Complaint {
-  return bits(type) <= 128 ? undefined : `one access moves at most 16 bytes, not ${bits(type) / 8}; split the vector`;
+  return bits(type) <= 128
+    ? undefined
+    : `one access moves at most 16 bytes, not ${bits(type) / 8}; split the vector`;
 }
 
 function atomicExists(node: OperationNode<"atomic">, facts: TargetFacts): Complaint {
   const { operation, scope } = node.attributes;
   const { element } = node.operands[1]!.type;
-  if (scope === "cluster" && !facts.bulkCopy) return "cluster scope needs sm_90; device scope serves everywhere";
+  if (scope === "cluster" && !facts.bulkCopy)
+    return "cluster scope needs sm_90; device scope serves everywhere";
   if (facts.atomics.get(operation)?.has(element.name)) return undefined;
   return `atomic ${operation} on ${element.name} is missing there; a compare-exchange loop on u32 or u64 serves`;
 }
 
 function reducible(node: OperationNode<"subgroupReduce">, facts: TargetFacts): Complaint {
   const { operation } = node.attributes;
-  return operation === "and" || operation === "or" || operation === "xor" ? bitwise(node) : arithmeticOn(node, facts);
+  return operation === "and" || operation === "or" || operation === "xor"
+    ? bitwise(node)
+    : arithmeticOn(node, facts);
 }
 
-function describeShape(a: ElementType, b: ElementType, accumulator: ElementType, { m, n, k }: MatrixShape): string {
+function describeShape(
+  a: ElementType,
+  b: ElementType,
+  accumulator: ElementType,
+  { m, n, k }: MatrixShape,
+): string {
   return `m${m}n${n}k${k} of ${a.name} × ${b.name} + ${accumulator.name}`;
 }
 
 /** The instructions of these element types, for messages. */
 function alternatives(table: readonly MatrixInstruction[], a: ElementType): string {
-  const shapes = table.filter((one) => one.a === a.name).map((one) => `m${one.m}n${one.n}k${one.k} (${one.accumulator})`);
+  const shapes = table
+    .filter((one) => one.a === a.name)
+    .map((one) => `m${one.m}n${one.n}k${one.k} (${one.accumulator})`);
   if (shapes.length > 0) return `with ${a.name} there are ${[...new Set(shapes)].join(", ")}`;
   const kinds = [...new Set(table.map((one) => one.a))];
-  return kinds.length > 0 ? `element types there: ${kinds.join(", ")}` : "there are no such instructions at all; multiply in registers (fma)";
+  return kinds.length > 0
+    ? `element types there: ${kinds.join(", ")}`
+    : "there are no such instructions at all; multiply in registers (fma)";
 }
 
 function matrixExists(
   table: readonly MatrixInstruction[],
-  attributes: { readonly shape: MatrixShape; readonly a: ElementType; readonly b: ElementType; readonly accumulator: ElementType },
+  attributes: {
+    readonly shape: MatrixShape;
+    readonly a: ElementType;
+    readonly b: ElementType;
+    readonly accumulator: ElementType;
+  },
 ): Complaint {
   const { shape, a, b, accumulator } = attributes;
-  const found = table.some((one) =>
-    one.a === a.name && one.b === b.name && one.accumulator === accumulator.name &&
-    one.m === shape.m && one.n === shape.n && one.k === shape.k);
-  return found ? undefined : `${describeShape(a, b, accumulator, shape)} is missing; ${alternatives(table, a)}`;
+  const found = table.some(
+    (one) =>
+      one.a === a.name &&
+      one.b === b.name &&
+      one.accumulator === accumulator.name &&
+      one.m === shape.m &&
+      one.n === shape.n &&
+      one.k === shape.k,
+  );
+  return found
+    ? undefined
+    : `${describeShape(a, b, accumulator, shape)} is missing; ${alternatives(table, a)}`;
 }
 
-function wmmaShapeExists(node: OperationNode<"wmmaLoad"> | OperationNode<"wmmaStore">, facts: TargetFacts): Complaint {
+function wmmaShapeExists(
+  node: OperationNode<"wmmaLoad"> | OperationNode<"wmmaStore">,
+  facts: TargetFacts,
+): Complaint {
   const { shape, element } = node.attributes;
-  const found = facts.wmma.some((one) =>
-    one.m === shape.m && one.n === shape.n && one.k === shape.k && [one.a, one.b, one.accumulator].includes(element.name));
-  return found ? undefined : `no wmma of shape m${shape.m}n${shape.n}k${shape.k} has ${element.name} fragments; ${alternatives(facts.wmma, element)}`;
+  const found = facts.wmma.some(
+    (one) =>
+      one.m === shape.m &&
+      one.n === shape.n &&
+      one.k === shape.k &&
+      [one.a, one.b, one.accumulator].includes(element.name),
+  );
+  return found
+    ? undefined
+    : `no wmma of shape m${shape.m}n${shape.n}k${shape.k} has ${element.name} fragments; ${alternatives(facts.wmma, element)}`;
 }
 
 /** n runs over multiples of 8; of 16 from 32 on for integers. */
@@ -132,12 +194,21 @@ function isWidth(n: number, largest: number, a: ElementType): boolean {
 
 function warpgroupExists(node: OperationNode<"warpgroupMma">, facts: TargetFacts): Complaint {
   const { shape, a, b, accumulator, sharedA, sharedB } = node.attributes;
-  const found = facts.warpgroupMma.some((one) =>
-    one.a === a.name && one.b === b.name && one.accumulator === accumulator.name &&
-    one.m === shape.m && one.k === shape.k && isWidth(shape.n, one.n, a));
-  if (!found) return `wgmma ${describeShape(a, b, accumulator, shape)} is missing; ${alternatives(facts.warpgroupMma, a)}`;
+  const found = facts.warpgroupMma.some(
+    (one) =>
+      one.a === a.name &&
+      one.b === b.name &&
+      one.accumulator === accumulator.name &&
+      one.m === shape.m &&
+      one.k === shape.k &&
+      isWidth(shape.n, one.n, a),
+  );
+  if (!found)
+    return `wgmma ${describeShape(a, b, accumulator, shape)} is missing; ${alternatives(facts.warpgroupMma, a)}`;
   const transposes = [sharedA, sharedB].some((matrix) => matrix?.major === "mn");
-  return transposes && a.bits !== 16 ? `only 16-bit types can be M- or N-major in shared memory; store ${a.name} K-major` : undefined;
+  return transposes && a.bits !== 16
+    ? `only 16-bit types can be M- or N-major in shared memory; store ${a.name} K-major`
+    : undefined;
 }
 
 const warpgroup = (_: unknown, facts: TargetFacts): Complaint =>
@@ -153,16 +224,58 @@ function barrierIsNamed(node: OperationNode<"namedBarrier">, facts: TargetFacts)
 }
 
 const requirements: Requirements = {
-  add: arithmeticOn, sub: arithmeticOn, mul: arithmeticOn, mulHigh: integersIn32, div: arithmeticOn, rem: integersOnly,
-  floorDiv: integersOnly, floorMod: integersOnly, neg: arithmeticOn, abs: arithmeticOn, min: arithmeticOn,
-  max: arithmeticOn, fma: arithmeticOn, and: bitwise, or: bitwise, xor: bitwise, not: bitwise, shiftLeft: integersOnly,
-  shiftRight: integersOnly, equal: none, notEqual: none, less: none, lessEqual: none,
-  greater: none, greaterEqual: none, isNaN: none, select: none, sqrt: floatsOnly,
-  reciprocalSqrt: floatsOnly, reciprocal: floatsOnly, exp2: singleOnly, log2: singleOnly, sin: singleOnly,
-  cos: singleOnly, tanh: singleOnly, floor: floatsOnly, ceil: floatsOnly, trunc: floatsOnly, roundEven: floatsOnly,
-  convert: convertible, bitcast: sameWidth, popcount: integersOnly, leadingZeros: integersOnly,
-  reverseBits: integersOnly, dot4: none, permuteBytes: none, compose: none, extract: none, builtin: clusterValue,
-  parameter: none, bufferSize: none, bufferStride: none,
+  add: arithmeticOn,
+  sub: arithmeticOn,
+  mul: arithmeticOn,
+  mulHigh: integersIn32,
+  div: arithmeticOn,
+  rem: integersOnly,
+  floorDiv: integersOnly,
+  floorMod: integersOnly,
+  neg: arithmeticOn,
+  abs: arithmeticOn,
+  min: arithmeticOn,
+  max: arithmeticOn,
+  fma: arithmeticOn,
+  and: bitwise,
+  or: bitwise,
+  xor: bitwise,
+  not: bitwise,
+  shiftLeft: integersOnly,
+  shiftRight: integersOnly,
+  equal: none,
+  notEqual: none,
+  less: none,
+  lessEqual: none,
+  greater: none,
+  greaterEqual: none,
+  isNaN: none,
+  select: none,
+  sqrt: floatsOnly,
+  reciprocalSqrt: floatsOnly,
+  reciprocal: floatsOnly,
+  exp2: singleOnly,
+  log2: singleOnly,
+  sin: singleOnly,
+  cos: singleOnly,
+  tanh: singleOnly,
+  floor: floatsOnly,
+  ceil: floatsOnly,
+  trunc: floatsOnly,
+  roundEven: floatsOnly,
+  convert: convertible,
+  bitcast: sameWidth,
+  popcount: integersOnly,
+  leadingZeros: integersOnly,
+  reverseBits: integersOnly,
+  dot4: none,
+  permuteBytes: none,
+  compose: none,
+  extract: none,
+  builtin: clusterValue,
+  parameter: none,
+  bufferSize: none,
+  bufferStride: none,
 
   readRegister: none,
   writeRegister: none,
@@ -170,20 +283,32 @@ const requirements: Requirements = {
   store: (node) => accessible(node.operands[1]!.type),
   atomic: atomicExists,
 
-  shuffle: none, vote: none, ballot: none, subgroupReduce: reducible, electOne: none,
+  shuffle: none,
+  vote: none,
+  ballot: none,
+  subgroupReduce: reducible,
+  electOne: none,
 
   blockBarrier: none,
   namedBarrier: barrierIsNamed,
   subgroupBarrier: none,
   fence: (node, facts) => (node.attributes.scope === "cluster" ? bulkCopy(node, facts) : undefined),
-  proxyFence: bulkCopy, barrierInitFence: bulkCopy, clusterBarrier: bulkCopy,
+  proxyFence: bulkCopy,
+  barrierInitFence: bulkCopy,
+  clusterBarrier: bulkCopy,
   barrierInit: barriers,
   barrierArrive: (node, facts) => (node.operands.length > 1 ? bulkCopy(node, facts) : barriers(node, facts)),
   barrierArriveExpect: bulkCopy,
   barrierWait: barriers,
 
-  copyAsync: asyncCopy, copyAsyncCommit: asyncCopy, copyAsyncWait: asyncCopy, copyAsyncArrive: asyncCopy,
-  tensorLoad: bulkCopy, tensorStore: bulkCopy, tensorStoreCommit: bulkCopy, tensorStoreWait: bulkCopy,
+  copyAsync: asyncCopy,
+  copyAsyncCommit: asyncCopy,
+  copyAsyncWait: asyncCopy,
+  copyAsyncArrive: asyncCopy,
+  tensorLoad: bulkCopy,
+  tensorStore: bulkCopy,
+  tensorStoreCommit: bulkCopy,
+  tensorStoreWait: bulkCopy,
   prefetchTensorMap: bulkCopy,
 
   loadMatrix: fact("loadMatrix", "load the fragments element by element"),

@@ -36,10 +36,19 @@ export function emitBarrierInitFence(emission: Emission): void {
 
 export function emitClusterBarrier(emission: Emission, node: OperationNode<"clusterBarrier">): void {
   emission.needs(80);
-  emission.effect(node.attributes.action === "arrive" ? "barrier.cluster.arrive.release.aligned" : "barrier.cluster.wait.acquire.aligned");
+  emission.effect(
+    node.attributes.action === "arrive"
+      ? "barrier.cluster.arrive.release.aligned"
+      : "barrier.cluster.wait.acquire.aligned",
+  );
 }
 
-type BarrierName = "barrierInit" | "barrierArrive" | "barrierArriveExpect" | "barrierWait" | "copyAsyncArrive";
+type BarrierName =
+  | "barrierInit"
+  | "barrierArrive"
+  | "barrierArriveExpect"
+  | "barrierWait"
+  | "copyAsyncArrive";
 
 /** `[address]` of the mbarrier that operand 0 indexes. */
 export function barrierAddress(emission: Emission, node: OperationNode<BarrierName>): string {
@@ -69,7 +78,10 @@ function arriveRemotely(emission: Emission, node: OperationNode<"barrierArrive">
   emission.effect(`mbarrier.arrive.release.cluster.shared::cluster.b64 _, [${remote}]`);
 }
 
-export function emitBarrierArriveExpect(emission: Emission, node: OperationNode<"barrierArriveExpect">): void {
+export function emitBarrierArriveExpect(
+  emission: Emission,
+  node: OperationNode<"barrierArriveExpect">,
+): void {
   emission.needs(80);
   const bytes = emission.word(node.operands[1]!);
   emission.effect(`mbarrier.arrive.expect_tx.shared.b64 _, ${barrierAddress(emission, node)}, ${bytes}`);
@@ -83,6 +95,8 @@ export function emitBarrierWait(emission: Emission, node: OperationNode<"barrier
   const parity = emission.word(node.operands[1]!);
   const [again, done] = [emission.newLabel(), emission.registers.allocate("pred")];
   emission.label(again);
-  emission.effect(`mbarrier.${sleeps ? "try" : "test"}_wait.parity.shared.b64 ${done}, ${address}, ${parity}`);
+  emission.effect(
+    `mbarrier.${sleeps ? "try" : "test"}_wait.parity.shared.b64 ${done}, ${address}, ${parity}`,
+  );
   emission.effect(`@!${done} bra ${again}`);
 }

@@ -33,9 +33,15 @@ const swizzleCodes = { 0: 0, 128: 1, 64: 2, 32: 3 } as const;
  */
 function descriptor(emission: Emission, matrix: SharedMatrix, index: Operand, site: number): string {
   const size = byteSize(matrix.array.element);
-  const constant = matrix.array.byteOffset + matrix.offset * size + (index.kind === "constant" ? Number(index.value) * size : 0);
+  const constant =
+    matrix.array.byteOffset +
+    matrix.offset * size +
+    (index.kind === "constant" ? Number(index.value) * size : 0);
   if (constant % 16 !== 0) {
-    throw emission.error(`a warpgroup matrix starts ${constant} bytes into shared memory; it must start at a multiple of 16 bytes`, site);
+    throw emission.error(
+      `a warpgroup matrix starts ${constant} bytes into shared memory; it must start at a multiple of 16 bytes`,
+      site,
+    );
   }
   const low = lowWord(emission, matrix, index, size);
   const high = ((matrix.strideBytes >> 4) | (swizzleCodes[matrix.swizzle] << 30)) >>> 0;
@@ -60,9 +66,10 @@ export function emitWarpgroupMma(emission: Emission, node: OperationNode<"warpgr
   const { shape, a, b, accumulator, sharedA, sharedB } = node.attributes;
   emission.needs(a.name === "u8" || b.name === "u8" ? 84 : 80);
   const operands = [...node.operands];
-  const left = sharedA === undefined
-    ? group(emission.range(node.registers[1]!))
-    : descriptor(emission, sharedA, operands.shift()!, node.site);
+  const left =
+    sharedA === undefined
+      ? group(emission.range(node.registers[1]!))
+      : descriptor(emission, sharedA, operands.shift()!, node.site);
   const right = descriptor(emission, sharedB, operands.shift()!, node.site);
   const accumulate = emission.word(operands[0]!);
   const types = `${matrixType(accumulator)}.${matrixType(a)}.${matrixType(b)}${a.name === "b1" ? ".and.popc" : ""}`;
