@@ -45,6 +45,8 @@ export interface Executable {
   readonly spilledBytes: number | undefined;
   /** Blocks resident per multiprocessor, where the driver tells. */
   readonly blocksPerMultiprocessor: number | undefined;
+  /** What the driver's or browser's compiler said, where it said something. */
+  readonly log?: string | undefined;
 }
 
 /** Prepared native arguments of one launch; reused by plans. Owns the memory the driver reads. */
