@@ -2,7 +2,7 @@
  * @file Launches. All that can be worked out beforehand is: a launch writes at most three words and makes one call that
  * counts.
  */
-import { ArgumentError, DisposedError } from "../../errors.ts";
+import { ArgumentError, DisposedError, UnsupportedError } from "../../errors.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import type { ArgumentValue, PreparedLaunch } from "../backend.ts";
 import { type ArgumentLayout, viewOf, writeAddresses, writeNumber, writeWord } from "./arguments.ts";
@@ -13,9 +13,8 @@ import type { CudaBuffer, DeviceMemory } from "./memory.ts";
 import { isFault, status, statusError } from "./status.ts";
 import { encodeTensorMap, tensorMapAlignment } from "./tensor-map.ts";
 
-/** CUlaunchConfig, then one CUlaunchAttribute; byte offsets. */
-const configuration = {
-  grid: 0,
+/** Byte offsets of CUlaunchConfig, which begins with the grid, followed by one CUlaunchAttribute. */
+const launchConfig = {
   block: 12,
   dynamicSharedBytes: 24,
   stream: 32,
@@ -29,37 +28,46 @@ const configuration = {
 const attributeClusterDimension = 4;
 const outOfResources = 701;
 
+/** Native memory of one prepared launch: arguments, their addresses and, for clusters, the launch's configuration. */
+interface ArgumentBlock {
+  readonly host: HostBlock;
+  readonly view: DataView;
+  readonly parameters: Address;
+  /** CUlaunchConfig and the three words of it that are the grid, for kernels with clusters. */
+  readonly configuration: { readonly address: Address; readonly grid: Uint32Array } | undefined;
+}
+
+/** What the launches of one kernel share. */
+interface Shared {
+  /** Blocks not in use; addresses and configuration are already written. */
+  readonly idle: ArgumentBlock[];
+  /** What to call each argument in a message. */
+  readonly names: readonly string[];
+}
+
+const mostIdleBlocks = 16;
+
 /** A kernel with its arguments in native memory, ready for any grid. Holds the memory and the buffers. */
 export class CudaPreparedLaunch implements PreparedLaunch {
   readonly kernel: KernelFunction;
   readonly buffers: readonly CudaBuffer[];
-  /** The array of arguments' addresses. */
-  readonly parameters: Address;
-  /** CUlaunchConfig, and its grid as three words; for kernels with clusters. */
-  readonly configuration: Address;
-  readonly grid: Uint32Array | undefined;
-  #block: HostBlock | undefined;
+  readonly #idle: ArgumentBlock[];
+  #block: ArgumentBlock | undefined;
 
   constructor(
     kernel: KernelFunction,
     buffers: readonly CudaBuffer[],
-    block: HostBlock,
-    addressesOffset: number,
-    configurationOffset: number | undefined,
+    block: ArgumentBlock,
+    idle: ArgumentBlock[],
   ) {
     this.kernel = kernel;
     this.buffers = buffers;
     this.#block = block;
-    this.parameters = block.address + addressesOffset;
-    this.configuration = block.address + (configurationOffset ?? 0);
-    this.grid =
-      configurationOffset === undefined
-        ? undefined
-        : new Uint32Array(block.bytes.buffer, block.bytes.byteOffset + configurationOffset, 3);
+    this.#idle = idle;
   }
 
-  /** @throws DisposedError when the launch or one of its buffers is gone */
-  checkAlive(): void {
+  /** What the driver reads. @throws DisposedError when the launch or one of its buffers is gone */
+  open(): ArgumentBlock {
     if (this.#block === undefined) {
       throw new DisposedError(`The prepared launch of kernel ${this.kernel.name} was disposed.`);
     }
@@ -68,10 +76,13 @@ export class CudaPreparedLaunch implements PreparedLaunch {
         throw new DisposedError(`The launch of kernel ${this.kernel.name} uses an array that was disposed.`);
       }
     }
+    return this.#block;
   }
 
   /** The driver copies arguments when a launch is enqueued, so earlier launches do not mind. */
   dispose(): void {
+    if (this.#block === undefined) return;
+    if (this.#idle.length < mostIdleBlocks) this.#idle.push(this.#block);
     this.#block = undefined;
   }
 }
@@ -81,6 +92,7 @@ export class Launcher {
   readonly #context: DriverContext;
   readonly #memory: DeviceMemory;
   readonly #limits: TargetFacts["limits"];
+  readonly #shared: WeakMap<ArgumentLayout, Shared> = new WeakMap();
   /** Launches wait for their kernel's end, and so name it when it fails. */
   readonly #blocking: boolean = process.env.CUDA_LAUNCH_BLOCKING === "1";
   /** The launch whose memory the driver is reading: held here, the garbage collector cannot take it in between. */
@@ -104,28 +116,25 @@ export class Launcher {
         `Kernel ${kernel.name} takes ${layout.parameters.length} native arguments; ${values.length} were given.`,
       );
     }
-    const configurationOffset = kernel.cluster === undefined ? undefined : layout.bytes;
-    const bytes = layout.bytes + (configurationOffset === undefined ? 0 : configuration.bytes);
-    const block = this.#context.library.hostBlock(bytes, tensorMapAlignment);
-    const buffers = new Set<CudaBuffer>();
-    writeAddresses(layout, block);
-    for (const [index, value] of values.entries()) {
-      this.#writeValue(kernel, layout, block, index, value, buffers);
+    const { idle, names } = this.#shared.get(layout) ?? this.#share(kernel, layout);
+    const block = idle.pop() ?? this.#createBlock(kernel, layout);
+    const buffers: CudaBuffer[] = [];
+    for (let index = 0; index < values.length; index++) {
+      this.#writeValue(layout, block, index, values[index]!, names[index]!, buffers);
     }
-    if (configurationOffset !== undefined) this.#writeConfiguration(kernel, block, configurationOffset);
-    return new CudaPreparedLaunch(kernel, [...buffers], block, layout.addressesOffset, configurationOffset);
+    return new CudaPreparedLaunch(kernel, buffers, block, idle);
   }
 
   /** Enqueues. @throws ArgumentError for a bad grid, DisposedError, DeviceError */
   launch(prepared: CudaPreparedLaunch, x: number, y: number, z: number): void {
     const { kernel } = prepared;
     this.#checkGrid(kernel, x, y, z);
-    prepared.checkAlive();
+    const { parameters, configuration } = prepared.open();
     this.#context.enter();
     const { library, stream } = this.#context;
     this.#current = prepared;
     let code: number;
-    if (prepared.grid === undefined) {
+    if (configuration === undefined) {
       const { block } = kernel;
       code = library.cuLaunchKernel(
         kernel.handle,
@@ -137,14 +146,15 @@ export class Launcher {
         block[2],
         kernel.dynamicSharedBytes,
         stream,
-        prepared.parameters,
+        parameters,
         0,
       );
     } else {
-      prepared.grid[0] = x;
-      prepared.grid[1] = y;
-      prepared.grid[2] = z;
-      code = library.cuLaunchKernelEx!(prepared.configuration, kernel.handle, prepared.parameters, 0);
+      const { address, grid } = configuration;
+      grid[0] = x;
+      grid[1] = y;
+      grid[2] = z;
+      code = library.cuLaunchKernelEx!(address, kernel.handle, parameters, 0);
     }
     this.#current = undefined;
     const { history } = this.#context;
@@ -153,44 +163,73 @@ export class Launcher {
     if (this.#blocking) history.settle(history.count);
   }
 
+  #share(kernel: KernelFunction, layout: ArgumentLayout): Shared {
+    const names = layout.parameters.map((_, index) => `Argument ${index} of kernel ${kernel.name}`);
+    const shared = { idle: [], names };
+    this.#shared.set(layout, shared);
+    return shared;
+  }
+
   #writeValue(
-    kernel: KernelFunction,
     layout: ArgumentLayout,
-    block: HostBlock,
+    block: ArgumentBlock,
     index: number,
     value: ArgumentValue,
-    buffers: Set<CudaBuffer>,
+    what: string,
+    buffers: CudaBuffer[],
   ): void {
     const parameter = layout.parameters[index]!;
     const offset = layout.offsets[index]!;
-    const what = `Argument ${index} of kernel ${kernel.name}`;
     if (value.kind === "pointer" && parameter.kind === "pointer") {
       const address = this.#memory.resolve(value.buffer, value.byteOffset, value.byteLength, what);
-      buffers.add(this.#memory.own(value.buffer, what));
-      writeWord(viewOf(block), offset, address);
+      buffers.push(this.#memory.own(value.buffer, what));
+      writeWord(block.view, offset, address);
     } else if (value.kind === "number" && parameter.kind === "number") {
-      writeNumber(viewOf(block), offset, parameter.element, value.value, what);
+      writeNumber(block.view, offset, parameter.element, value.value, what);
     } else if (value.kind === "tensorMap" && parameter.kind === "tensorMap") {
       const buffer = this.#memory.own(value.view.buffer, what);
-      buffers.add(buffer);
+      buffers.push(buffer);
       const base = buffer.address + value.view.byteOffset;
-      encodeTensorMap(this.#context, value.map, value.view, base, buffer.bytes, block.address + offset);
+      encodeTensorMap(this.#context, value.map, value.view, base, buffer.bytes, block.host.address + offset);
     } else {
       throw new ArgumentError(`${what} is a ${parameter.kind}; a ${value.kind} was given.`);
     }
   }
 
-  #writeConfiguration(kernel: KernelFunction, block: HostBlock, offset: number): void {
-    const view = new DataView(block.bytes.buffer, block.bytes.byteOffset + offset, configuration.bytes);
-    for (let dimension = 0; dimension < 3; dimension++) {
-      view.setUint32(configuration.block + 4 * dimension, kernel.block[dimension]!, true);
-      view.setUint32(configuration.attributeValue + 4 * dimension, kernel.cluster![dimension]!, true);
+  #createBlock(kernel: KernelFunction, layout: ArgumentLayout): ArgumentBlock {
+    const { library } = this.#context;
+    const bytes = layout.bytes + (kernel.cluster === undefined ? 0 : launchConfig.bytes);
+    const host = library.hostBlock(bytes, tensorMapAlignment);
+    writeAddresses(layout, host);
+    const block = { host, view: viewOf(host), parameters: host.address + layout.addressesOffset };
+    if (kernel.cluster === undefined) return { ...block, configuration: undefined };
+    if (library.cuLaunchKernelEx === undefined) {
+      throw new UnsupportedError(
+        `Kernel ${kernel.name} runs in clusters, which need an NVIDIA driver for CUDA 11.8 or newer.`,
+      );
     }
-    view.setUint32(configuration.dynamicSharedBytes, kernel.dynamicSharedBytes, true);
-    writeWord(view, configuration.stream, this.#context.stream);
-    writeWord(view, configuration.attributes, block.address + offset + configuration.firstAttribute);
-    view.setUint32(configuration.attributeCount, 1, true);
-    view.setUint32(configuration.firstAttribute, attributeClusterDimension, true);
+    this.#writeConfiguration(kernel, host, layout.bytes);
+    return {
+      ...block,
+      configuration: {
+        address: host.address + layout.bytes,
+        grid: new Uint32Array(host.bytes.buffer, host.bytes.byteOffset + layout.bytes, 3),
+      },
+    };
+  }
+
+  /** All of a CUlaunchConfig but the grid. */
+  #writeConfiguration(kernel: KernelFunction, host: HostBlock, offset: number): void {
+    const view = new DataView(host.bytes.buffer, host.bytes.byteOffset + offset, launchConfig.bytes);
+    for (let dimension = 0; dimension < 3; dimension++) {
+      view.setUint32(launchConfig.block + 4 * dimension, kernel.block[dimension]!, true);
+      view.setUint32(launchConfig.attributeValue + 4 * dimension, kernel.cluster![dimension]!, true);
+    }
+    view.setUint32(launchConfig.dynamicSharedBytes, kernel.dynamicSharedBytes, true);
+    writeWord(view, launchConfig.stream, this.#context.stream);
+    writeWord(view, launchConfig.attributes, host.address + offset + launchConfig.firstAttribute);
+    view.setUint32(launchConfig.attributeCount, 1, true);
+    view.setUint32(launchConfig.firstAttribute, attributeClusterDimension, true);
   }
 
   #checkGrid(kernel: KernelFunction, x: number, y: number, z: number): void {
