@@ -1,0 +1,42 @@
+/** @file Values of options: text from the command line to what it stands for. */
+import { InvalidArgumentError } from "commander";
+import { fma, mmaSync, type OperatorFactory, wmmaSync } from "../gemm/index.ts";
+import { type ElementType, isArithmetic, isStorage, type StorageType, types } from "../types/index.ts";
+
+const all: readonly ElementType[] = Object.values(types);
+const storageTypes: readonly StorageType[] = all.filter(isStorage);
+const sumTypes: readonly ElementType[] = storageTypes.filter(isArithmetic);
+
+/** What can multiply. */
+const operators: readonly OperatorFactory[] = [fma, mmaSync, wmmaSync];
+
+function named<T extends { readonly name: string }>(choices: readonly T[], text: string): T {
+  const found = choices.find(({ name }) => name === text);
+  if (found !== undefined) return found;
+  throw new InvalidArgumentError(`Known are ${choices.map(({ name }) => name).join(", ")}.`);
+}
+
+/** A type that arrays and files can have. */
+export const storageType = (text: string): StorageType => named(storageTypes, text);
+
+/** A type that sums can be made in. */
+export const sumType = (text: string): ElementType => named(sumTypes, text);
+
+/** An operator by its name. */
+export const operatorNamed = (text: string): OperatorFactory => named(operators, text);
+
+/** A finite number. Whole ones beyond 2^53 stay exact, for 64-bit integers. */
+export function factor(text: string): number | bigint {
+  const value = Number(text);
+  if (text.trim() === "" || !Number.isFinite(value)) {
+    throw new InvalidArgumentError("It must be a number such as 2, -0.5 or 1e-3.");
+  }
+  return /^[+-]?\d+$/.test(text) && !Number.isSafeInteger(value) ? BigInt(text.replace(/^\+/, "")) : value;
+}
+
+/** A whole number from 1 on. */
+export function extent(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 1 && value < 2 ** 31) return value;
+  throw new InvalidArgumentError("It must be a whole number from 1 to 2147483647.");
+}

@@ -1,0 +1,49 @@
+/** @file Progress on the standard error: for people who watch, and only about work that takes longer than a second. */
+import type { Terminal } from "./terminal.ts";
+
+/** Milliseconds before anything is shown, and between two changes of it. */
+const patience = 1000;
+const refresh = 100;
+
+const eraseLine = "\r\u001b[2K";
+
+/** One line that is rewritten while work goes on. */
+export class Progress {
+  readonly #terminal: Terminal;
+  readonly #start: number = performance.now();
+  #shownAt = Number.NEGATIVE_INFINITY;
+  #visible = false;
+
+  constructor(terminal: Terminal) {
+    this.#terminal = terminal;
+  }
+
+  /** Says what goes on and how far it is, from 0 to 1. */
+  report(what: string, fraction?: number): void {
+    const now = performance.now();
+    if (!this.#terminal.watched || now - this.#start < patience || now - this.#shownAt < refresh) return;
+    this.#shownAt = now;
+    this.#visible = true;
+    const share = fraction === undefined ? "…" : ` ${Math.floor(100 * fraction)} %`;
+    this.#terminal.error(`${eraseLine}${what}${share}`);
+  }
+
+  /** Reports while a promise is pending. */
+  async during<T>(what: string, work: Promise<T>): Promise<T> {
+    const start = performance.now();
+    const timer = setInterval(() => {
+      this.report(`${what}, ${((performance.now() - start) / 1000).toFixed(0)} s`);
+    }, refresh);
+    try {
+      return await work;
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  /** Removes the line. */
+  end(): void {
+    if (this.#visible) this.#terminal.error(eraseLine);
+    this.#visible = false;
+  }
+}
