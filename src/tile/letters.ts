@@ -1,5 +1,8 @@
 /**
  * @file Names of dimensions: one upper-case letter each.
+ *
+ * Only `tile()` asks for a {@link Letter}; everything made from a tile takes its names as strings. A parameter that
+ * extended `Letter` would send the type checker through all the words of 26 letters.
  */
 
 /** A dimension's name. */
@@ -8,22 +11,20 @@ export type Letter =
   | "N" | "O" | "P" | "Q" | "R" | "S" | "T" | "U" | "V" | "W" | "X" | "Y" | "Z";
 
 /**
- * Every word of distinct letters out of `D`, in any order: `M`, `K`, `MK`, `KM`. None when nothing is known of `D`: the
- * words of all letters are beyond counting.
+ * Every word of distinct letters out of `D`, in any order: `M`, `K`, `MK`, `KM`. None where `D` may be any letter: those
+ * words are beyond counting.
  */
-export type Words<D extends Letter> = [Letter] extends [D] ? never : Permutations<D>;
+export type Words<D extends string> = [Letter] extends [D] ? never : Permutations<D>;
 
-type Permutations<D extends Letter, First extends Letter = D> = First extends Letter
+type Permutations<D extends string, First extends string = D> = First extends string
   ? First | `${First}${Permutations<Exclude<D, First>>}`
   : never;
 
 /** The letters of a word. */
-export type LettersOf<Word extends string> = Word extends `${infer First extends Letter}${infer Rest}`
-  ? First | LettersOf<Rest>
-  : never;
+export type LettersOf<Word extends string> = Word extends `${infer First}${infer Rest}` ? First | LettersOf<Rest> : never;
 
 /** A number for each dimension. */
-export type Sizes<D extends Letter> = Readonly<Record<D, number>>;
+export type Sizes<D extends string> = Readonly<Record<D, number>>;
 
 /** More dimensions than any tensor contraction of the literature needs, and few enough for the types of all words. */
 export const mostDimensions = 6;

@@ -4,8 +4,7 @@
 import { ArgumentError } from "../errors.ts";
 import { constant, type I32, type Index, index, Value } from "../lang/index.ts";
 import { type Coordinate, plus, times } from "./coordinate.ts";
-import type { Letter } from "./letters.ts";
-import type { Tile } from "./tile.ts";
+import type { Box } from "./tile.ts";
 
 /** Elements between neighbours along a dimension. */
 export type Stride = number | Value<I32> | Value<Index>;
@@ -21,16 +20,16 @@ export type Stride = number | Value<I32> | Value<Index>;
  *
  * @throws ArgumentError unless there is a stride for each dimension, or for each but the last
  */
-export function linearise<D extends Letter>(tile: Tile<D>, ...strides: readonly (number | Value<I32>)[]): Coordinate;
-export function linearise<D extends Letter>(tile: Tile<D>, ...strides: readonly Stride[]): Coordinate | Value<Index>;
-export function linearise<D extends Letter>(tile: Tile<D>, ...strides: readonly Stride[]): Coordinate | Value<Index> {
+export function linearise<D extends string>(tile: Box<D>, ...strides: readonly (number | Value<I32>)[]): Coordinate;
+export function linearise<D extends string>(tile: Box<D>, ...strides: readonly Stride[]): Coordinate | Value<Index>;
+export function linearise<D extends string>(tile: Box<D>, ...strides: readonly Stride[]): Coordinate | Value<Index> {
   const all = allStrides(tile, strides);
   return all.some((stride) => stride instanceof Value && stride.type === (index as I32 | Index))
     ? wide(tile, all)
     : narrow(tile, all as readonly (number | Value<I32>)[]);
 }
 
-function allStrides<D extends Letter>(tile: Tile<D>, strides: readonly Stride[]): readonly Stride[] {
+function allStrides<D extends string>(tile: Box<D>, strides: readonly Stride[]): readonly Stride[] {
   const { dimensions } = tile;
   const missing = dimensions.length - strides.length;
   if (missing !== 0 && missing !== 1) {
@@ -46,7 +45,7 @@ function allStrides<D extends Letter>(tile: Tile<D>, strides: readonly Stride[])
 }
 
 /** What tracing knows of the position: offsets (and bases that are numbers) along strides that are numbers. */
-function immediate<D extends Letter>(tile: Tile<D>, strides: readonly Stride[]): number {
+function immediate<D extends string>(tile: Box<D>, strides: readonly Stride[]): number {
   return tile.dimensions.reduce((sum, name, dimension) => {
     const stride = strides[dimension];
     return typeof stride === "number" ? sum + known(tile, name) * stride : sum;
@@ -54,12 +53,12 @@ function immediate<D extends Letter>(tile: Tile<D>, strides: readonly Stride[]):
 }
 
 /** Offset along a dimension, and base where that is a number. */
-function known<D extends Letter>(tile: Tile<D>, name: D): number {
+function known<D extends string>(tile: Box<D>, name: D): number {
   const base: Coordinate = tile.base[name];
   return tile.offset[name] + (typeof base === "number" ? base : 0);
 }
 
-function narrow<D extends Letter>(tile: Tile<D>, strides: readonly (number | Value<I32>)[]): Coordinate {
+function narrow<D extends string>(tile: Box<D>, strides: readonly (number | Value<I32>)[]): Coordinate {
   let sum: Coordinate = 0;
   tile.dimensions.forEach((name, dimension) => {
     const stride = strides[dimension];
@@ -73,7 +72,7 @@ function narrow<D extends Letter>(tile: Tile<D>, strides: readonly (number | Val
   return plus(sum, immediate(tile, strides));
 }
 
-function wide<D extends Letter>(tile: Tile<D>, strides: readonly Stride[]): Value<Index> {
+function wide<D extends string>(tile: Box<D>, strides: readonly Stride[]): Value<Index> {
   const terms: Value<Index>[] = [];
   tile.dimensions.forEach((name, dimension) => {
     const stride = strides[dimension];

@@ -116,7 +116,7 @@ describe("parallelise", () => {
   const t = tile({ M: 12, N: 8 });
   it.each([
     ["sub-tiles that do not divide", () => parallelise(t, { M: 5 }, 0, 1), "a sub-tile's 5 along M does not divide the tile's 12"],
-    ["a sub-tile of no size", () => parallelise(t, { M: 0 }, 0, 1), "a sub-tile's extent along M is a positive integer, not 0"],
+    ["a sub-tile of no size", () => parallelise(t, { M: 0 }, 0, 1), "a sub-tile's extent along M is a positive integer known while tracing, not 0"],
     ["unknown dimensions", () => parallelise(t, { K: 1 } as unknown as { M: number }, 0, 1), "this tile has the dimensions M, N and no K"],
     ["too few sub-tiles", () => parallelise(t, { M: 6, N: 8 }, 0, 4), "M 12 x N 8 has 2 sub-tiles of M 6 x N 8: too few for 4 to share"],
     ["a number of sub-tiles that cannot be shared", () => parallelise(t, { M: 4, N: 8 }, 0, 2), "has 3 sub-tiles of M 4 x N 8; 2 cannot share them evenly"],

@@ -4,11 +4,11 @@
 import { ArgumentError } from "../errors.ts";
 import { Value } from "../lang/index.ts";
 import { type Coordinate, plus, quotient, remainder, times } from "./coordinate.ts";
-import type { Letter, Sizes } from "./letters.ts";
-import { boxed, type Coordinates, pick, type Tile } from "./tile.ts";
+import type { Sizes } from "./letters.ts";
+import { type Box, boxed, checkExtent, type Coordinates, pick, type Tile } from "./tile.ts";
 
 /** Choices in dividing a tile. */
-export interface Traversal<D extends Letter> {
+export interface Traversal<D extends string> {
   /** The dimension along which neighbouring entities do neighbouring sub-tiles; the tile's last unless given. */
   readonly fastest?: D;
 }
@@ -22,8 +22,8 @@ export interface Traversal<D extends Letter> {
  * @param index the entity, from 0 up to `count`; a number computes everything while tracing
  * @throws ArgumentError if sub-tiles do not divide the tile, or `count` does not divide their number
  */
-export function parallelise<D extends Letter>(
-  tile: Tile<D>,
+export function parallelise<D extends string>(
+  tile: Box<D>,
   size: Partial<Sizes<D>>,
   index: Coordinate,
   count: number,
@@ -45,7 +45,7 @@ export function parallelise<D extends Letter>(
   const turns = pick(order, (name) => grid[name] / entities[name]);
   return Array.from({ length: total / count }, (_, turn) => {
     const offset = turnOffset(order, turns, turn);
-    return boxed(
+    return boxed<D>(
       tile.dimensions,
       base,
       pick(tile.dimensions, (name) => tile.offset[name] + offset[name] * entities[name] * subTile[name]),
@@ -59,8 +59,8 @@ export function parallelise<D extends Letter>(
  *
  * @throws ArgumentError if there is not exactly one for each entity
  */
-export function subdivide<D extends Letter>(
-  tile: Tile<D>,
+export function subdivide<D extends string>(
+  tile: Box<D>,
   size: Partial<Sizes<D>>,
   index: Coordinate,
   count: number,
@@ -73,20 +73,18 @@ export function subdivide<D extends Letter>(
   return subTiles[0];
 }
 
-function subTileSize<D extends Letter>(tile: Tile<D>, size: Partial<Sizes<D>>): Sizes<D> {
+function subTileSize<D extends string>(tile: Box<D>, size: Partial<Sizes<D>>): Sizes<D> {
   for (const name of Object.keys(size)) tile.check(name);
   return pick(tile.dimensions, (name) => {
     const whole = tile.size[name];
     const part = size[name] ?? whole;
-    if (!Number.isInteger(part) || part < 1) {
-      throw new ArgumentError(`a sub-tile's extent along ${name} is a positive integer, not ${String(part)}`);
-    }
+    checkExtent("a sub-tile's", name, part);
     if (whole % part !== 0) throw new ArgumentError(`a sub-tile's ${part} along ${name} does not divide the tile's ${whole}`);
     return part;
   });
 }
 
-function fastestFirst<D extends Letter>(tile: Tile<D>, { fastest }: Traversal<D>): readonly D[] {
+function fastestFirst<D extends string>(tile: Box<D>, { fastest }: Traversal<D>): readonly D[] {
   const lastFirst = [...tile.dimensions].reverse();
   if (fastest === undefined) return lastFirst;
   tile.check(fastest);
@@ -110,7 +108,7 @@ function checkEntities(index: Coordinate, count: number): void {
  * Entities along each dimension. Each dimension takes as many as divide it, the fastest first; as `count` divides the
  * number of sub-tiles, none are left over: each prime factor of `count` finds its place.
  */
-function entityGrid<D extends Letter>(order: readonly D[], grid: Sizes<D>, count: number): Sizes<D> {
+function entityGrid<D extends string>(order: readonly D[], grid: Sizes<D>, count: number): Sizes<D> {
   let left = count;
   return pick(order, (name) => {
     const along = greatestCommonDivisor(left, grid[name]);
@@ -123,8 +121,8 @@ function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
 
-function entityBase<D extends Letter>(
-  tile: Tile<D>,
+function entityBase<D extends string>(
+  tile: Box<D>,
   order: readonly D[],
   entities: Sizes<D>,
   subTile: Sizes<D>,
@@ -142,7 +140,7 @@ function entityBase<D extends Letter>(
 }
 
 /** Digits of a turn's number in the mixed base of the turns along each dimension, fastest first. */
-function turnOffset<D extends Letter>(order: readonly D[], turns: Sizes<D>, turn: number): Sizes<D> {
+function turnOffset<D extends string>(order: readonly D[], turns: Sizes<D>, turn: number): Sizes<D> {
   let left = turn;
   return pick(order, (name) => {
     const digit = left % turns[name];
@@ -151,6 +149,6 @@ function turnOffset<D extends Letter>(order: readonly D[], turns: Sizes<D>, turn
   });
 }
 
-function describe<D extends Letter>(dimensions: readonly D[], size: Sizes<D>): string {
+function describe<D extends string>(dimensions: readonly D[], size: Sizes<D>): string {
   return dimensions.map((name) => `${name} ${size[name]}`).join(" x ");
 }

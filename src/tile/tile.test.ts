@@ -52,6 +52,19 @@ describe("tile", () => {
   });
 });
 
+describe("resize", () => {
+  it("keeps where the tile begins", () => {
+    const t = translate(tile({ M: 8, N: 8 }), { M: 2 }).resize({ M: 4 });
+    expect(t.size).toEqual({ M: 4, N: 8 });
+    expect(t.origin("M")).toBe(2);
+  });
+
+  it("refuses what is no extent or no dimension", () => {
+    expect(() => tile({ M: 8 }).resize({ M: 0 })).toThrow("extent along M is a positive integer known while tracing, not 0");
+    expect(() => tile({ M: 8 }).resize({ N: 4 } as unknown as { M: number })).toThrow("the dimensions M and no N");
+  });
+});
+
 describe("translate", () => {
   it("adds up", () => {
     const t = translate(translate(tile({ M: 4, N: 4 }), { M: 3 }), { M: -1, N: 7 });

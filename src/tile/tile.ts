@@ -12,10 +12,10 @@ import { type Coordinate, plus } from "./coordinate.ts";
 import { isLetter, type Letter, type LettersOf, mostDimensions, type Sizes, type Words } from "./letters.ts";
 
 /** A coordinate for each dimension. */
-export type Coordinates<D extends Letter> = Readonly<Record<D, Coordinate>>;
+export type Coordinates<D extends string> = Readonly<Record<D, Coordinate>>;
 
-/** What a tile is made of. */
-class Box<D extends Letter> {
+/** @internal What a tile is made of, words apart. */
+export class Box<D extends string> {
   constructor(
     /** Names of the dimensions; order matters to `linearise` and to traversal, where the last is fastest. */
     readonly dimensions: readonly D[],
@@ -34,7 +34,7 @@ class Box<D extends Letter> {
       throw new ArgumentError(`project() takes each dimension once, not ${dimensions.join(", ")}`);
     }
     for (const name of dimensions) this.check(name);
-    return boxed(
+    return boxed<E>(
       dimensions,
       pick(dimensions, (name) => this.base[name]),
       pick(dimensions, (name) => this.offset[name]),
@@ -50,8 +50,11 @@ class Box<D extends Letter> {
 
   /** A tile that begins at the same place and has other extents along the dimensions given. */
   resize(size: Partial<Sizes<D>>): Tile<D> {
-    for (const name of Object.keys(size)) this.check(name);
-    return boxed(this.dimensions, this.base, this.offset, pick(this.dimensions, (name) => size[name] ?? this.size[name]));
+    for (const [name, extent] of Object.entries(size)) {
+      this.check(name);
+      checkExtent("a tile's", name, extent);
+    }
+    return boxed<D>(this.dimensions, this.base, this.offset, pick(this.dimensions, (name) => size[name] ?? this.size[name]));
   }
 
   /** @internal */
@@ -66,9 +69,9 @@ class Box<D extends Letter> {
 Object.setPrototypeOf(
   Box.prototype,
   new Proxy(Object.prototype, {
-    get(target, property, receiver: Box<Letter>): unknown {
+    get(target, property, receiver: Box<string>): unknown {
       if (typeof property === "string" && /^[A-Z]+$/.test(property)) {
-        return receiver.project(...([...property] as Letter[]));
+        return receiver.project(...([...property]));
       }
       return Reflect.get(target, property, receiver);
     },
@@ -79,20 +82,20 @@ Object.setPrototypeOf(
  * A box of a larger index space with named dimensions: a run-time base, a compile-time offset and a compile-time size
  * along each. `tile.MK` and the like project.
  */
-export type Tile<D extends Letter> = Box<D> & { readonly [Word in Words<D>]: Tile<LettersOf<Word>> };
+export type Tile<D extends string> = Box<D> & { readonly [Word in Words<D>]: Tile<LettersOf<Word>> };
 
 /** @internal A tile of its parts. */
-export function boxed<D extends Letter>(
+export function boxed<D extends string>(
   dimensions: readonly D[],
   base: Coordinates<D>,
   offset: Sizes<D>,
   size: Sizes<D>,
 ): Tile<D> {
-  return new Box(dimensions, base, offset, size) as Tile<D>;
+  return new Box(dimensions, base, offset, size) as unknown as Tile<D>;
 }
 
 /** @internal A record with an entry for each dimension. */
-export function pick<D extends Letter, T>(dimensions: readonly D[], entry: (name: D) => T): Readonly<Record<D, T>> {
+export function pick<D extends string, T>(dimensions: readonly D[], entry: (name: D) => T): Readonly<Record<D, T>> {
   return Object.fromEntries(dimensions.map((name) => [name, entry(name)])) as Record<D, T>;
 }
 
@@ -109,20 +112,17 @@ export function tile<const S extends Partial<Sizes<Letter>>>(size: S): Tile<keyo
   }
   for (const name of dimensions) {
     if (!isLetter(name)) throw new ArgumentError(`a dimension is named by one upper-case letter, not ${JSON.stringify(name)}`);
-    const extent: unknown = size[name];
-    if (!Number.isInteger(extent) || (extent as number) < 1) {
-      throw new ArgumentError(`a tile's extent along ${name} is a positive integer known while tracing, not ${describe(extent)}`);
-    }
+    checkExtent("a tile's", name, size[name]);
   }
   const zeros = pick(dimensions, () => 0);
-  return boxed(dimensions, zeros, zeros, pick(dimensions, (name) => size[name] as number));
+  return boxed<keyof S & Letter>(dimensions, zeros, zeros, pick(dimensions, (name) => size[name] as number));
 }
 
 /**
  * The tile moved: by what tracing knows (a number moves the offset) or by what the device knows (a value moves the
  * base). In elements.
  */
-export function translate<D extends Letter>(tile: Tile<D>, by: Partial<Coordinates<D>>): Tile<D> {
+export function translate<D extends string>(tile: Box<D>, by: Partial<Coordinates<D>>): Tile<D> {
   for (const name of Object.keys(by)) tile.check(name);
   const moves = by as Partial<Record<D, unknown>>;
   const { dimensions, size } = tile;
@@ -131,7 +131,7 @@ export function translate<D extends Letter>(tile: Tile<D>, by: Partial<Coordinat
     if (move === undefined || move instanceof Value || Number.isInteger(move)) continue;
     throw new ArgumentError(`a tile moves along ${name} by an integer or an i32 value, not ${describe(move)}`);
   }
-  return boxed(
+  return boxed<D>(
     dimensions,
     pick(dimensions, (name) => {
       const move = by[name];
@@ -143,6 +143,12 @@ export function translate<D extends Letter>(tile: Tile<D>, by: Partial<Coordinat
     }),
     size,
   );
+}
+
+/** @internal */
+export function checkExtent(whose: string, name: string, extent: unknown): void {
+  if (Number.isInteger(extent) && (extent as number) >= 1) return;
+  throw new ArgumentError(`${whose} extent along ${name} is a positive integer known while tracing, not ${describe(extent)}`);
 }
 
 function describe(thing: unknown): string {
