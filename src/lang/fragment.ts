@@ -108,6 +108,10 @@ export class Fragment<T extends ElementType = ElementType> {
   }
 }
 
+/** A fragment whose element type TypeScript does not know. */
+// biome-ignore lint/suspicious/noExplicitAny: `Fragment` is invariant, so no single element type stands for all
+export type AnyFragment = Fragment<any>;
+
 /** Which operand of a matrix instruction. */
 export type FragmentUse = "a" | "b" | "accumulator";
 

@@ -11,7 +11,7 @@ export { type ReductionName, subgroup } from "./collective.ts";
 export {
   breakLoop, continueLoop, type CounterType, exit, loop, type LoopRange, loopWhile, type Otherwise, when,
 } from "./control.ts";
-export { Fragment, type FragmentLayout, type FragmentUse } from "./fragment.ts";
+export { type AnyFragment, Fragment, type FragmentLayout, type FragmentUse } from "./fragment.ts";
 export { type BlockSize, type Kernel, kernel, type KernelDefinition } from "./kernel.ts";
 export {
   ceil, clamp, cos, dot4, exp, exp2, floor, leadingZeros, log, log2, max, min, mulHigh, permuteBytes, popcount,
@@ -31,9 +31,11 @@ export {
   type ParameterDescriptor, type ParameterDescriptors, type ScalarArgument, tensorMap, type TensorMapDescriptor,
 } from "./parameters.ts";
 export { setPositions } from "./position.ts";
+export { normalPair, philox, type RandomWords, uniform } from "./random.ts";
 export { type RoleDefinition, roles } from "./roles.ts";
 export { clusterId, type Coordinates, grid, thread } from "./thread.ts";
-export { binary, type BinaryName, type Condition, constant, fusedMultiplyAdd, type Operand, Value } from "./value.ts";
-export { type Variable, variable, variables } from "./variable.ts";
-export { splat, unpack, Vector, vector, type VectorLanes } from "./vector.ts";
+export { type AnyValue, binary, type BinaryName, type Condition, constant, fusedMultiplyAdd, type Operand, Value } from "./value.ts";
+export { type AnyVariable, type Variable, variable, variables } from "./variable.ts";
+export { type AnyVector, splat, unpack, Vector, vector, type VectorLanes } from "./vector.ts";
+export type { Lanes } from "../ir/nodes.ts";
 export * from "../types/types.ts";

@@ -6,7 +6,7 @@ import type { SharedArray, SwizzleBytes } from "../ir/nodes.ts";
 import type { SharedMatrix } from "../ir/operations.ts";
 import type { MatrixInstruction, TargetFacts } from "../target/facts.ts";
 import { type ElementType, f32, i32, type I32, type StorageType, type TypeName, types } from "../types/types.ts";
-import { Fragment, type FragmentUse, mmaLayout, packedLanes, warpgroupLayout } from "./fragment.ts";
+import { type AnyFragment, Fragment, type FragmentUse, mmaLayout, packedLanes, warpgroupLayout } from "./fragment.ts";
 import { type GlobalArray, type IndexOperand, indexOperand, type SharedMemory } from "./memory.ts";
 import { tracer } from "./trace.ts";
 import { type Condition, conditionValue, type Operand, typedOperand, use } from "./value.ts";
@@ -32,7 +32,7 @@ export function findInstruction(
 }
 
 /** A fresh fragment for one operand of an `mma` instruction. */
-export function mmaFragment(instruction: MatrixInstruction, operand: FragmentUse): Fragment {
+export function mmaFragment(instruction: MatrixInstruction, operand: FragmentUse): AnyFragment {
   const type = held(instruction[operand]);
   const { m, n, k } = instruction;
   const elements = { a: m * k, b: k * n, accumulator: m * n }[operand] / 32;
@@ -41,7 +41,7 @@ export function mmaFragment(instruction: MatrixInstruction, operand: FragmentUse
 }
 
 /** d += a · b by one warp (mma.sync). A is row-major, B column-major in the registers' sense of the PTX ISA. */
-export function mma(instruction: MatrixInstruction, d: Fragment, a: Fragment, b: Fragment): void {
+export function mma(instruction: MatrixInstruction, d: AnyFragment, a: AnyFragment, b: AnyFragment): void {
   tracer().emit("mma", undefined, [], matrixAttributes(instruction), [d.range("readwrite"), a.range("read"), b.range("read")]);
 }
 
@@ -66,7 +66,7 @@ export interface LoadMatrixOptions {
  * l % 8 of matrix l / 8; each row is 16 bytes, 16-byte aligned.
  */
 export function loadMatrix<T extends StorageType>(
-  target: Fragment,
+  target: AnyFragment,
   count: 1 | 2 | 4,
   source: SharedMemory<T>,
   position: IndexOperand,
@@ -81,7 +81,7 @@ export function loadMatrix<T extends StorageType>(
 
 /** stmatrix: the inverse of {@link loadMatrix}. */
 export function storeMatrix<T extends StorageType>(
-  source: Fragment,
+  source: AnyFragment,
   count: 1 | 2 | 4,
   target: SharedMemory<T>,
   position: IndexOperand,
@@ -109,7 +109,7 @@ function wmmaRegisters(instruction: MatrixInstruction, operand: FragmentUse): nu
 export type Major = "row" | "column";
 
 /** A fresh fragment for one operand of a `wmma` instruction; its layout is opaque. */
-export function wmmaFragment(instruction: MatrixInstruction, operand: FragmentUse): Fragment {
+export function wmmaFragment(instruction: MatrixInstruction, operand: FragmentUse): AnyFragment {
   const type = held(instruction[operand]);
   return new Fragment(type, packedLanes(type), wmmaRegisters(instruction, operand), undefined, operand);
 }
@@ -118,7 +118,7 @@ export function wmmaFragment(instruction: MatrixInstruction, operand: FragmentUs
 export function wmmaLoad<T extends StorageType>(
   instruction: MatrixInstruction,
   operand: FragmentUse,
-  target: Fragment,
+  target: AnyFragment,
   source: SharedMemory<T> | GlobalArray<T>,
   position: IndexOperand,
   leading: Operand<I32>,
@@ -135,7 +135,7 @@ export function wmmaLoad<T extends StorageType>(
 /** Stores an accumulator tile. */
 export function wmmaStore<T extends StorageType>(
   instruction: MatrixInstruction,
-  source: Fragment,
+  source: AnyFragment,
   target: SharedMemory<T> | GlobalArray<T>,
   position: IndexOperand,
   leading: Operand<I32>,
@@ -150,7 +150,7 @@ export function wmmaStore<T extends StorageType>(
 }
 
 /** d += a · b by one warp (wmma.mma). */
-export function wmma(instruction: MatrixInstruction, d: Fragment, a: Fragment, b: Fragment, majorA: Major, majorB: Major): void {
+export function wmma(instruction: MatrixInstruction, d: AnyFragment, a: AnyFragment, b: AnyFragment, majorA: Major, majorB: Major): void {
   tracer().emit(
     "wmmaMma", undefined, [], { ...matrixAttributes(instruction), majorA, majorB },
     [d.range("readwrite"), a.range("read"), b.range("read")],
@@ -158,7 +158,7 @@ export function wmma(instruction: MatrixInstruction, d: Fragment, a: Fragment, b
 }
 
 /** A fresh fragment of a warpgroup instruction: the accumulator, or A held in registers. */
-export function warpgroupFragment(instruction: MatrixInstruction, operand: "a" | "accumulator"): Fragment {
+export function warpgroupFragment(instruction: MatrixInstruction, operand: "a" | "accumulator"): AnyFragment {
   const type = held(instruction[operand]);
   const elements = (64 * (operand === "a" ? instruction.k : instruction.n)) / 128;
   const packed = packedLanes(type);
@@ -191,8 +191,8 @@ export interface WarpgroupMmaOptions {
  */
 export function warpgroupMma(
   instruction: MatrixInstruction,
-  d: Fragment,
-  a: SharedMatrixOperand | Fragment,
+  d: AnyFragment,
+  a: SharedMatrixOperand | AnyFragment,
   b: SharedMatrixOperand,
   options: WarpgroupMmaOptions = {},
 ): void {

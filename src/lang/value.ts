@@ -14,6 +14,9 @@ import { currentTracer, type Scope, traceError, tracer } from "./trace.ts";
 
 /** What an operator takes besides a value: a number that the type can hold. */
 export type Operand<T extends ElementType> = Value<T> | number | bigint;
+/** A value whose element type TypeScript does not know: what components written for any type work with. */
+// biome-ignore lint/suspicious/noExplicitAny: `Value` is invariant, so no single element type stands for all
+export type AnyValue = Value<any>;
 /** A condition. */
 export type Condition = Value<Bool> | boolean;
 /** Gate for operators: `this` must have a type that allows them. Structural, so that generic kernels check. */

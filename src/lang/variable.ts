@@ -29,6 +29,10 @@ export class Variable<T extends ElementType> {
   }
 }
 
+/** A variable whose element type TypeScript does not know. */
+// biome-ignore lint/suspicious/noExplicitAny: `Variable` is invariant, so no single element type stands for all
+export type AnyVariable = Variable<any>;
+
 /** A register variable, assigned `initial`. */
 export function variable<T extends ElementType>(type: T, initial: Operand<T> | boolean): Variable<T> {
   const register = tracer().declareVariable("v", type, 1, 1);

@@ -87,6 +87,10 @@ export class Vector<T extends ElementType, N extends VectorLanes = VectorLanes> 
   }
 }
 
+/** A vector whose element type TypeScript does not know. */
+// biome-ignore lint/suspicious/noExplicitAny: `Vector` is invariant, so no single element type stands for all
+export type AnyVector = Vector<any>;
+
 /** A vector of the given values, lane 0 first; all of one type, 2, 4, 8 or 16 of them in at most 16 bytes. */
 export function vector<T extends ElementType>(...values: readonly Value<T>[]): Vector<T> {
   const [first] = values;

@@ -5,7 +5,7 @@
  * read and write whole lines of C and D whatever the operator's register layout is.
  */
 import {
-  binary, type Condition, type ElementType, fusedMultiplyAdd, type GlobalArray, type I32, type Index, type StorageType,
+  type AnyValue, binary, type Bool, type Condition, type ElementType, fusedMultiplyAdd, type GlobalArray, type I32, type Index, type StorageType,
   type Value, when,
 } from "../../lang/index.ts";
 import { parallelise, tile, translate } from "../../tile/index.ts";
@@ -41,11 +41,11 @@ export interface EpilogueContext {
   readonly barrier: () => void;
   /** Type that alpha and beta have and that the combination is computed in. */
   readonly scaleType: ElementType;
-  readonly alpha: Value<ElementType>;
+  readonly alpha: AnyValue;
   /** Undefined when beta is zero: then C is not read. */
-  readonly source: { readonly matrix: GlobalMatrix; readonly beta: Value<ElementType> } | undefined;
+  readonly source: { readonly matrix: GlobalMatrix; readonly beta: AnyValue } | undefined;
   readonly target: GlobalMatrix;
-  /** Elements of one access to C and D. */
+  /** Values of one access to C and D. */
   readonly width: number;
   readonly transforms: Transforms;
 }
@@ -102,12 +102,12 @@ function place(part: MatrixTile, down: number, across: number, row: Value<I32>, 
 
 function writeGuarded(context: EpilogueContext, part: MatrixTile, global: MatrixTile, along: "R" | "C"): void {
   const { width, rows, columns } = context;
-  const inside = (at: MatrixTile, last: number): Value<never> => {
+  const inside = (at: MatrixTile, last: number): Value<Bool> => {
     const row = at.origin("R") as Value<I32>;
     const column = at.origin("C") as Value<I32>;
     const down = (along === "R" && last > 0 ? row.add(last) : row).lt(rows);
     const over = (along === "C" && last > 0 ? column.add(last) : column).lt(columns);
-    return down.and(over as never) as unknown as Value<never>;
+    return down.and(over);
   };
   const single = (whole: MatrixTile, e: number): MatrixTile =>
     translate(whole, { [along]: e } as never).resize({ R: 1, C: 1 }) as MatrixTile;
@@ -129,9 +129,9 @@ function write(context: EpilogueContext, part: MatrixTile, global: MatrixTile): 
     const moved = translate(global, { [along]: e } as never) as MatrixTile;
     return { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
   };
-  const through = (values: Elements, ...steps: readonly (Transform | undefined)[]): Elements =>
-    steps.reduce<Elements>((held, step) => (step === undefined ? held : held.map((x, e) => step(x, at(e)))), values);
-  let result: Elements = staged(staging, part).map((x) => binary("mul", x.to(scaleType), alpha));
+  const through = (values: Values, ...steps: readonly (Transform | undefined)[]): Values =>
+    steps.reduce<Values>((held, step) => (step === undefined ? held : held.map((x, e) => step(x, at(e)))), values);
+  let result: Values = staged(staging, part).map((x) => binary("mul", x.to(scaleType), alpha));
   if (source !== undefined) {
     const { matrix, beta } = source;
     const loaded = separate(matrix.layout.load(matrix.memory, { origin: 0, leading: matrix.leading }, global));
@@ -139,19 +139,19 @@ function write(context: EpilogueContext, part: MatrixTile, global: MatrixTile): 
     result = result.map((x, e) => fusedMultiplyAdd(addend[e].to(scaleType), beta, x));
   }
   const leaving = through(result, transforms.d?.registerToShared, transforms.d?.sharedToGlobal);
-  const value = joined(convertedAll(leaving, target.memory.type)) as Value<StorageType>;
+  const value = joined(convertedAll(leaving, target.memory.type));
   target.layout.store(target.memory, { origin: 0, leading: target.leading }, global, value);
 }
 
-type Elements = readonly Value<ElementType>[];
+type Values = readonly AnyValue[];
 
 /** The accumulators of a part, at most 16 bytes an access. */
-function staged(staging: SharedTile, part: MatrixTile): Elements {
+function staged(staging: SharedTile, part: MatrixTile): Values {
   const { memory, layout, origin, leading } = staging;
   const along: "R" | "C" = part.size.C > 1 ? "C" : "R";
   const count = part.size.R * part.size.C;
   const most = Math.min(count, 128 / memory.type.bits);
-  const values: Value<ElementType>[] = [];
+  const values: AnyValue[] = [];
   for (let e = 0; e < count; e += most) {
     const size = along === "C" ? { R: 1, C: most } : { R: most, C: 1 };
     const at = translate(part, { [along]: e } as never).resize(size as never) as MatrixTile;
@@ -161,10 +161,10 @@ function staged(staging: SharedTile, part: MatrixTile): Elements {
 }
 
 /** Converts as many elements together as one access holds, so that targets with packed conversions use them. */
-function convertedAll(values: Elements, type: StorageType): Elements {
+function convertedAll(values: Values, type: StorageType): Values {
   const [first] = values;
   const together = Math.min(values.length, Math.floor(128 / Math.max(first.type.bits, type.bits)));
-  const parts: Value<ElementType>[] = [];
+  const parts: AnyValue[] = [];
   for (let e = 0; e < values.length; e += together) {
     parts.push(...separate(converted(joined(values.slice(e, e + together)), type)));
   }

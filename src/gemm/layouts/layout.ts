@@ -4,9 +4,10 @@
  * A layout reads and writes *tiles* of one row and several columns or the reverse: as many elements as one access moves.
  * A new layout is one object; the operands' sizes, bounds and vector widths are the business of those who call it.
  */
-import { type LinearArray, type StorageType, Value, Vector, type VectorLanes } from "../../lang/index.ts";
-import type { Index } from "../../lang/index.ts";
-import { type Coordinate, linearise, type Stride, type Tile } from "../../tile/index.ts";
+import {
+  type AnyValue, type AnyVector, type Index, type LinearArray, type StorageType, Value, Vector, type VectorLanes,
+} from "../../lang/index.ts";
+import { type Coordinate, linearise, plus, type Stride, type Tile } from "../../tile/index.ts";
 
 /** Rows R and columns C of a matrix. */
 export type MatrixTile = Tile<"R" | "C">;
@@ -18,7 +19,7 @@ export interface MatrixPlace {
 }
 
 /** One element or several as one access. */
-export type Elements<T extends StorageType> = Value<T> | Vector<T>;
+export type Elements = AnyValue | AnyVector;
 
 /** Where elements live. */
 export interface Layout {
@@ -31,9 +32,9 @@ export interface Layout {
   /** Elements that a freshly laid out matrix takes. */
   length(rows: number, columns: number): number;
   /** The elements of `tile`, as one access. */
-  load<T extends StorageType>(source: LinearArray<T>, place: MatrixPlace, tile: MatrixTile): Elements<T>;
+  load(source: LinearArray<StorageType>, place: MatrixPlace, tile: MatrixTile): Elements;
   /** Stores to all elements of `tile`, as one access. */
-  store<T extends StorageType>(target: LinearArray<T>, place: MatrixPlace, tile: MatrixTile, value: Elements<T>): void;
+  store(target: LinearArray<StorageType>, place: MatrixPlace, tile: MatrixTile, value: Elements): void;
 }
 
 /** A dense matrix whose lines follow each other at the leading dimension. */
@@ -42,9 +43,10 @@ function dense(major: "row" | "column"): Layout {
     const ordered = major === "row" ? tile.project("R", "C") : tile.project("C", "R");
     const within = linearise(ordered, place.leading);
     if (place.origin === 0) return within;
-    if (typeof within === "number" && typeof place.origin === "number") return within + place.origin;
-    // The run-time parts go first, so that the compile-time part stays last and becomes an immediate.
-    return typeof place.origin === "number" ? (within as Value<never>).add(place.origin as never) : place.origin.add(within as never);
+    if (within instanceof Value && within.type.name === "index") {
+      throw new TypeError("a matrix with 64-bit positions begins at the array's first element");
+    }
+    return plus(place.origin, within as Coordinate);
   };
   return {
     name: `${major}-major`,

@@ -7,7 +7,8 @@
  */
 import { ArgumentError, UnsupportedError } from "../../errors.ts";
 import {
-  byteSize, type ElementType, fusedMultiplyAdd, isArithmetic, type StorageType, subgroup, type Value, type Variable, variables,
+  type AnyValue, type AnyVariable, byteSize, fusedMultiplyAdd, type I32, isArithmetic, type StorageType, subgroup,
+  type Value, variables,
 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
@@ -22,7 +23,7 @@ export interface FmaShape {
   readonly columns: number;
 }
 
-type Run = Value<ElementType>[];
+type Run = AnyValue[];
 interface LaneVector {
   values: Run;
 }
@@ -45,7 +46,7 @@ export function fmaOperator(shape?: FmaShape): OperatorFactory {
 /** The plain operator with its default lane grid. */
 export const fma: OperatorFactory = fmaOperator();
 
-function createFma(types: OperatorTypes, facts: TargetFacts, shape: FmaShape): Operator<LaneVector, LaneVector, Variable<ElementType>[][]> {
+function createFma(types: OperatorTypes, facts: TargetFacts, shape: FmaShape): Operator<LaneVector, LaneVector, AnyVariable[][]> {
   const { laneRows, laneColumns, rows, columns } = shape;
   const { accumulator } = types;
   if (laneRows * laneColumns !== facts.subgroup.width) {
@@ -68,7 +69,7 @@ function createFma(types: OperatorTypes, facts: TargetFacts, shape: FmaShape): O
     source: SharedTile,
     tile: Tile<"R" | "C">,
     along: "R" | "C",
-    lane: Value<never>,
+    lane: Value<I32>,
     lanes: number,
     count: number,
     transform: FragmentTransform | undefined,
@@ -78,13 +79,13 @@ function createFma(types: OperatorTypes, facts: TargetFacts, shape: FmaShape): O
     const run = runOf(type, count);
     const values: Run = [];
     for (let first = 0; first < count; first += run) {
-      const moved = translate(tile, { [along]: (lane as Value<never>).mul(run as never) } as never);
+      const moved = translate(tile, { [along]: lane.mul(run) } as never);
       const at = translate(moved, { [along]: first * lanes } as never) as Tile<"R" | "C">;
       const place = { origin: source.origin, leading: source.leading };
       const step = wide ? run : 1;
       for (let e = 0; e < run; e += step) {
         const part = resized(translate(at, { [along]: e } as never) as Tile<"R" | "C">, along, step);
-        const elements = separate(source.layout.load(source.memory, place, part) as Value<ElementType>);
+        const elements = separate(source.layout.load(source.memory, place, part));
         elements.forEach((value, i) => {
           const row = along === "R" ? translate(part, { R: i }).origin("R") : part.origin("R");
           const column = along === "C" ? translate(part, { C: i }).origin("C") : part.origin("C");
@@ -108,9 +109,9 @@ function createFma(types: OperatorTypes, facts: TargetFacts, shape: FmaShape): O
     createB: () => ({ values: [] }),
     createAccumulator: () => Array.from({ length: rows }, () => variables(accumulator, columns, 0)),
     loadA: (target, source, tile, transform) =>
-      load(target, source, tile, "R", subgroup.lane.floorDiv(laneColumns) as never, laneRows, rows, transform),
+      load(target, source, tile, "R", subgroup.lane.floorDiv(laneColumns), laneRows, rows, transform),
     loadB: (target, source, tile, transform) =>
-      load(target, source, tile, "C", subgroup.lane.floorMod(laneColumns) as never, laneColumns, columns, transform),
+      load(target, source, tile, "C", subgroup.lane.floorMod(laneColumns), laneColumns, columns, transform),
     multiply(held, a, b) {
       held.forEach((row, i) => {
         row.forEach((cell, j) => {
@@ -132,7 +133,7 @@ function createFma(types: OperatorTypes, facts: TargetFacts, shape: FmaShape): O
           const across = (j % columnRun) + Math.floor(j / columnRun) * columnRun * laneColumns;
           const part = resized(translate(base, { R: down, C: across }), "C", wide, 1);
           const values = row.slice(j, j + wide).map((cell) => cell.value.to(type));
-          target.layout.store(target.memory, { origin: target.origin, leading: target.leading }, part, joined(values) as never);
+          target.layout.store(target.memory, { origin: target.origin, leading: target.leading }, part, joined(values));
         }
       });
     },

@@ -7,17 +7,17 @@
  */
 import { UnsupportedError } from "../../errors.ts";
 import {
-  byteSize, type ElementType, Fragment, type FragmentUse, findInstruction, loadMatrix, mma, mmaFragment, type StorageType,
-  subgroup, tf32, f32, type Value, vector,
+  type AnyFragment, type AnyValue, byteSize, type ElementType, f32, findInstruction, type FragmentUse, loadMatrix, mma,
+  mmaFragment, type StorageType, subgroup, tf32,
 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
-import { separate } from "../transforms.ts";
+import { joined, separate } from "../transforms.ts";
 import type { FragmentTransform, Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
 import { positionIn } from "./shared-tile.ts";
 
 /** B fragments of one call, side by side along N. */
-type FragmentsB = readonly Fragment[];
+type FragmentsB = readonly AnyFragment[];
 
 /** mma.sync. `wanted` narrows the choice of instruction. */
 export function mmaOperator(wanted: Partial<MatrixInstruction> = {}): OperatorFactory {
@@ -49,7 +49,7 @@ function choose(types: OperatorTypes, facts: TargetFacts, wanted: Partial<Matrix
   return (usable.length > 0 ? usable : candidates).reduce((best, next) => (next.m * next.k > best.m * best.k ? next : best));
 }
 
-function createMma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<MatrixInstruction>): Operator<Fragment, FragmentsB, readonly Fragment[]> {
+function createMma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<MatrixInstruction>): Operator<AnyFragment, FragmentsB, readonly AnyFragment[]> {
   const instruction = choose(types, facts, wanted);
   const { m, n, k } = instruction;
   const storage = (type: ElementType): StorageType => (type === tf32 ? f32 : (type as StorageType));
@@ -93,7 +93,7 @@ function createMma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<Mat
 }
 
 /** A through ldmatrix: matrices in the order (rows 0-7, K 0-7), (8-15, 0-7), (0-7, 8-15), (8-15, 8-15). */
-function loadAMatrices(target: Fragment, source: SharedTile, tile: Tile<"R" | "C">, k: number): void {
+function loadAMatrices(target: AnyFragment, source: SharedTile, tile: Tile<"R" | "C">, k: number): void {
   const { lane } = subgroup;
   const count = k === 16 ? 4 : 2;
   const kMajor = source.layout.major === "row";
@@ -106,21 +106,20 @@ function loadAMatrices(target: Fragment, source: SharedTile, tile: Tile<"R" | "C
 }
 
 /** One B fragment through ldmatrix: matrices (K 0-7) and (K 8-15) of its eight columns. */
-function loadBMatrices(target: Fragment, source: SharedTile, tile: Tile<"R" | "C">, k: number): void {
+function loadBMatrices(target: AnyFragment, source: SharedTile, tile: Tile<"R" | "C">, k: number): void {
   const { lane } = subgroup;
   const count = k === 16 ? 2 : 1;
   const kMajor = source.layout.major === "column";
   const depth = count === 2 ? lane.floorDiv(8).floorMod(2).mul(8) : undefined;
   const within = lane.floorMod(8);
-  let move: { R?: Value<never> | number; C?: Value<never> | number };
-  if (kMajor) move = { C: within as never, ...(depth === undefined ? {} : { R: depth as never }) };
-  else move = { R: (count === 2 ? lane.floorMod(16) : within) as never };
-  loadMatrix(target, count, source.memory, positionIn(source, translate(tile, move as never)), { transpose: !kMajor });
+  const rowOfMatrix = count === 2 ? lane.floorMod(16) : within;
+  const move = kMajor ? { C: within, R: depth ?? 0 } : { R: rowOfMatrix };
+  loadMatrix(target, count, source.memory, positionIn(source, translate(tile, move)), { transpose: !kMajor });
 }
 
 /** Loads a fragment by its layout: whole registers where their elements are neighbours in memory, else one by one. */
 function loadElements(
-  target: Fragment,
+  target: AnyFragment,
   source: SharedTile,
   tile: Tile<"R" | "C">,
   use: Exclude<FragmentUse, "accumulator">,
@@ -138,27 +137,27 @@ function loadElements(
     const { row, column } = layout.element(number * packed);
     const at = translate(moved, { R: row, C: column });
     const step = neighbours ? packed : 1;
-    const values: Value<ElementType>[] = [];
+    const values: AnyValue[] = [];
     for (let e = 0; e < packed; e += step) {
       const part = translate(at, { [along]: e } as never).resize({ R: along === "R" ? step : 1, C: along === "C" ? step : 1 });
       const elements = source.layout.load(source.memory, place, part as Tile<"R" | "C">);
       if (transform === undefined && compute === source.memory.type && step === packed) {
-        target.setRegister(number, elements as Value<ElementType>);
+        target.setRegister(number, elements);
         continue;
       }
-      separate(elements as Value<ElementType>).forEach((value, i) => {
+      separate(elements).forEach((value, i) => {
         const origin = translate(part as Tile<"R" | "C">, { [along]: i } as never);
         const changed = transform === undefined ? value : transform(value, origin.origin("R"), origin.origin("C"));
         // tf32 numbers are f32 registers rounded to ten bits.
-        values.push(changed.to(compute) as Value<ElementType>);
+        values.push(changed.to(compute));
       });
     }
-    if (values.length > 0) target.setRegister(number, packed === 1 ? values[0] : vector(...values));
+    if (values.length > 0) target.setRegister(number, joined(values));
   }
 }
 
 /** Stores an accumulator by its layout: pairs of neighbours as one access. */
-export function storeAccumulator(held: Fragment, target: SharedTile, tile: Tile<"R" | "C">): void {
+export function storeAccumulator(held: AnyFragment, target: SharedTile, tile: Tile<"R" | "C">): void {
   const { layout } = held;
   if (layout === undefined) throw new UnsupportedError("an opaque accumulator is stored by its own instruction");
   const lane = layout.lane();
@@ -170,6 +169,6 @@ export function storeAccumulator(held: Fragment, target: SharedTile, tile: Tile<
     const { row, column } = layout.element(i);
     const part = translate(moved, { R: row, C: column }).resize({ R: 1, C: wide });
     const stored = values.slice(i, i + wide).map((value) => value.to(target.memory.type));
-    target.layout.store(target.memory, place, part, (wide === 1 ? stored[0] : vector(...stored)) as never);
+    target.layout.store(target.memory, place, part, joined(stored));
   }
 }

@@ -1,7 +1,7 @@
 /**
  * @file Operators: the inner product on what a warp holds in registers.
  */
-import type { ElementType, SharedMemory, StorageType, Value } from "../../lang/index.ts";
+import type { AnyValue, ElementType, SharedMemory, StorageType } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import type { Coordinate, Tile } from "../../tile/index.ts";
 import type { Layout } from "../layouts/layout.ts";
@@ -16,7 +16,7 @@ export interface SharedTile {
 }
 
 /** What happens to an element between shared memory and registers; `at` counts within the block's tile. */
-export type FragmentTransform = (value: Value<ElementType>, row: Coordinate, column: Coordinate) => Value<ElementType>;
+export type FragmentTransform = (value: AnyValue, row: Coordinate, column: Coordinate) => AnyValue;
 
 /** What one operator call multiplies, and what it holds while it does. */
 export interface OperatorShape {

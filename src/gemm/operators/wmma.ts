@@ -5,8 +5,8 @@
  */
 import { UnsupportedError } from "../../errors.ts";
 import {
-  byteSize, type ElementType, f32, type Fragment, findInstruction, type StorageType, tf32, type Value, wmma, wmmaFragment,
-  wmmaLoad, wmmaStore,
+  type AnyFragment, byteSize, type ElementType, f32, findInstruction, type StorageType, tf32, wmma, wmmaFragment, wmmaLoad,
+  wmmaStore,
 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import type { Tile } from "../../tile/index.ts";
@@ -14,7 +14,7 @@ import type { Operator, OperatorFactory, OperatorTypes, SharedTile } from "./ope
 import { positionIn } from "./shared-tile.ts";
 
 interface Operand {
-  readonly fragment: Fragment;
+  readonly fragment: AnyFragment;
   major: "row" | "column";
 }
 
@@ -26,7 +26,7 @@ export function wmmaOperator(wanted: Partial<MatrixInstruction> = {}): OperatorF
 /** The wmma operator with square tiles. */
 export const wmmaSync: OperatorFactory = wmmaOperator();
 
-function createWmma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<MatrixInstruction>): Operator<Operand, Operand, Fragment> {
+function createWmma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<MatrixInstruction>): Operator<Operand, Operand, AnyFragment> {
   const names = { a: types.a.name, b: types.b.name, accumulator: types.accumulator.name };
   const candidates = facts.wmma.filter((instruction) => findInstruction([instruction], { ...names, ...wanted }) !== undefined);
   const instruction = candidates.find(({ m, n }) => m === n) ?? candidates[0];
@@ -42,7 +42,7 @@ function createWmma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<Ma
   const load = (use: "a" | "b", target: Operand, source: SharedTile, tile: Tile<"R" | "C">): void => {
     target.major = source.layout.major;
     wmmaLoad(instruction, use, target.fragment, source.memory, positionIn(source, tile), source.leading, source.layout.major);
-    if (types[use] === tf32) target.fragment.map((value) => value.to(tf32) as unknown as Value<ElementType>);
+    if (types[use] === tf32) target.fragment.map((value) => value.to(tf32));
   };
   const refuse = (transform: unknown): void => {
     if (transform !== undefined) {

@@ -13,7 +13,7 @@
  * ```
  */
 import {
-  block, byteSize, type Condition, type ElementType, f32, f64, i32, type I32, type Index, index, inout, input, type Kernel,
+  type AnyValue, block, byteSize, type Condition, type ElementType, f32, f64, i32, type I32, type Index, index, inout, input, type Kernel,
   kernel, loopWhile, type GlobalArray, output, type ParameterDescriptors, sharedArena, type StorageType, subgroup, type Value,
   variable, when,
 } from "../../lang/index.ts";
@@ -87,8 +87,8 @@ interface GemmArguments {
   readonly leadingB: Value<Index>;
   readonly leadingC: Value<Index>;
   readonly leadingD: Value<Index>;
-  readonly alpha: Value<ElementType>;
-  readonly beta: Value<ElementType>;
+  readonly alpha: AnyValue;
+  readonly beta: AnyValue;
 }
 
 /** Elements of one access for an operand: what its alignment allows, at most 16 bytes, dividing `extent`. */
@@ -341,7 +341,7 @@ class WarpProduct {
     if (transform === undefined) return undefined;
     return (value, down, across) => {
       const at = { row: plus(row, down) as Value<I32>, column: plus(column, across) as Value<I32> };
-      return maskOutside(transform(value, at) as Value<ElementType>, at.row, at.column, rows, columns);
+      return maskOutside(transform(value, at), at.row, at.column, rows, columns);
     };
   }
 }

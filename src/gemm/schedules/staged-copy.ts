@@ -5,11 +5,11 @@
  * the matrix becomes zero, after the transform: it then contributes nothing, whatever the transform makes of a zero.
  */
 import {
-  type Condition, constant, type ElementType, Fragment, type GlobalArray, type I32, type Index, type Lanes, select,
-  type StorageType, thread, type Value, variables, when,
+  type AnyFragment, type AnyValue, type Bool, type Condition, constant, Fragment, type GlobalArray, type I32, type Index,
+  type Lanes, select, type StorageType, thread, type Value, variables, when,
 } from "../../lang/index.ts";
 import { parallelise, type Tile, tile, translate } from "../../tile/index.ts";
-import type { Layout } from "../layouts/layout.ts";
+import type { Elements, Layout } from "../layouts/layout.ts";
 import type { SharedTile } from "../operators/operator.ts";
 import { applyTransform, converted, joined, separate, type Transform } from "../transforms.ts";
 
@@ -32,7 +32,7 @@ export interface StagedCopyOptions {
 /** A copy in two halves. */
 export class StagedCopy {
   readonly #subTiles: readonly Tile<"R" | "C">[];
-  readonly #staging: Fragment;
+  readonly #staging: AnyFragment;
   /** Threads beyond the sub-tiles have nothing to do. */
   readonly #active: Condition;
 
@@ -84,7 +84,7 @@ export class StagedCopy {
       values.forEach((value, e) => {
         const single = translate(part, { [along]: e } as never).resize({ R: 1, C: 1 }) as Tile<"R" | "C">;
         when(this.#inside(single, along, 0), () => {
-          value.value = layout.load(source, place, single) as never;
+          value.value = layout.load(source, place, single) as AnyValue;
         });
       });
       this.#staging.setRegister(i, joined(values.map((value) => value.value)));
@@ -92,13 +92,13 @@ export class StagedCopy {
   }
 
   /** Whether a run of elements, the last of them `last` beyond the first, lies inside the matrix. */
-  #inside(part: Tile<"R" | "C">, along: "R" | "C", last: number): Value<never> {
+  #inside(part: Tile<"R" | "C">, along: "R" | "C", last: number): Value<Bool> {
     const { rows, columns } = this.options;
     const row = part.origin("R") as Value<I32>;
     const column = part.origin("C") as Value<I32>;
     const down = (along === "R" && last > 0 ? row.add(last) : row).lt(rows);
     const across = (along === "C" && last > 0 ? column.add(last) : column).lt(columns);
-    return down.and(across as never) as unknown as Value<never>;
+    return down.and(across);
   }
 
   /** Transforms what was fetched from (row, column) and stores it to the shared tile. */
@@ -111,9 +111,9 @@ export class StagedCopy {
     });
   }
 
-  #transformed(part: Tile<"R" | "C">, i: number, type: StorageType): Value<StorageType> | ReturnType<typeof joined<StorageType>> {
+  #transformed(part: Tile<"R" | "C">, i: number, type: StorageType): Elements {
     const { layout, transform, rows, columns } = this.options;
-    const held = this.#staging.register(i) as Value<StorageType>;
+    const held = this.#staging.register(i);
     if (transform === undefined) return converted(held, type);
     const along = layout.major === "row" ? "C" : "R";
     const at = (e: number): { row: Value<I32>; column: Value<I32> } => {
@@ -123,25 +123,25 @@ export class StagedCopy {
     const changed = converted(applyTransform(transform, held, at), type);
     const masked = separate(changed).map((value, e) => {
       const { row, column } = at(e);
-      return maskOutside(value as Value<ElementType>, row, column, rows, columns);
+      return maskOutside(value, row, column, rows, columns);
     });
-    return joined(masked) as Value<StorageType>;
+    return joined(masked);
   }
 }
 
 /** The value inside the matrix, zero outside. */
-export function maskOutside<T extends ElementType>(
-  value: Value<T>,
+export function maskOutside(
+  value: AnyValue,
   row: Value<I32>,
   column: Value<I32>,
   rows: Value<I32>,
   columns: Value<I32>,
-): Value<T> {
+): AnyValue {
   return select(row.lt(rows).and(column.lt(columns)), value, constant(value.type, 0));
 }
 
 /** Stores a run of elements: as one access where the shared tile lies the same way, else one by one. */
-function storeTile(target: SharedTile, part: Tile<"R" | "C">, value: Value<StorageType> | ReturnType<typeof joined<StorageType>>): void {
+function storeTile(target: SharedTile, part: Tile<"R" | "C">, value: Elements): void {
   const { layout, memory, origin, leading } = target;
   const place = { origin, leading };
   const elements = part.size.R * part.size.C;

@@ -1,0 +1,87 @@
+/**
+ * @file Params for those who give none: from types, operator and the device's facts.
+ */
+import { UnsupportedError } from "../errors.ts";
+import type { TargetFacts } from "../target/facts.ts";
+import { checkParams, type GemmParams } from "./params.ts";
+import { type GemmKind, sharedBytesOf } from "./schedules/register-staged.ts";
+
+/** A shape in units of the operator's own: operator tiles per warp, warps per block, K depth in elements. */
+interface Candidate {
+  readonly warps: { readonly m: number; readonly n: number };
+  readonly warpTile: { readonly m: number; readonly n: number };
+  readonly depthBytes: number;
+}
+
+/** Largest first. Warp tiles of 64x64 feed tensor cores from shared memory without starving them. */
+const tensorCandidates: readonly Candidate[] = [
+  { warps: { m: 2, n: 4 }, warpTile: { m: 64, n: 64 }, depthBytes: 64 },
+  { warps: { m: 2, n: 2 }, warpTile: { m: 64, n: 64 }, depthBytes: 64 },
+  { warps: { m: 2, n: 2 }, warpTile: { m: 32, n: 32 }, depthBytes: 64 },
+  { warps: { m: 2, n: 2 }, warpTile: { m: 16, n: 16 }, depthBytes: 64 },
+  { warps: { m: 1, n: 1 }, warpTile: { m: 16, n: 16 }, depthBytes: 64 },
+  { warps: { m: 1, n: 1 }, warpTile: { m: 8, n: 8 }, depthBytes: 32 },
+];
+
+const plainCandidates: readonly Candidate[] = [
+  { warps: { m: 4, n: 2 }, warpTile: { m: 32, n: 64 }, depthBytes: 64 },
+  { warps: { m: 2, n: 1 }, warpTile: { m: 32, n: 64 }, depthBytes: 64 },
+  { warps: { m: 2, n: 2 }, warpTile: { m: 16, n: 16 }, depthBytes: 32 },
+  { warps: { m: 1, n: 1 }, warpTile: { m: 1, n: 1 }, depthBytes: 32 },
+];
+
+/**
+ * Params for a kind and a size. Of a few shapes, the largest whose tiles still occupy half of the multiprocessors and
+ * which fits the device. Sizes beyond that play no part, so that many sizes share one module.
+ */
+export function chooseParams(
+  kind: Omit<GemmKind, "params">,
+  size: { readonly m: number; readonly n: number },
+  facts: TargetFacts,
+): GemmParams {
+  const operator = kind.operator.create(kind.types, facts);
+  const candidates = operator.shape.k > 1 ? tensorCandidates : plainCandidates;
+  const fitting: GemmParams[] = [];
+  for (const candidate of candidates) {
+    const params = paramsOf(candidate, operator.shape, operator.shared.a.bits / 8, operator.types.accumulator.bits / 8);
+    if (fits({ ...kind, params }, facts)) fitting.push(params);
+  }
+  const busy = fitting.find(({ block }) => {
+    const tiles = Math.ceil(size.m / block.m) * Math.ceil(size.n / block.n);
+    return tiles * 2 >= facts.machine.multiprocessors;
+  });
+  const chosen = busy ?? fitting.at(-1);
+  if (chosen === undefined) {
+    throw new UnsupportedError(`gemm: no tile shape of the ${operator.name} operator fits ${facts.name}; give params of your own`);
+  }
+  return chosen;
+}
+
+function paramsOf(
+  candidate: Candidate,
+  shape: { readonly m: number; readonly n: number; readonly k: number },
+  operandBytes: number,
+  accumulatorBytes: number,
+): GemmParams {
+  // A lane holds the whole warp tile's accumulators in registers: with 8-byte ones the tile is half as wide.
+  const narrower = accumulatorBytes > 4 && candidate.warpTile.n > 32 ? 2 : 1;
+  const upTo = (size: number, unit: number): number => Math.ceil(size / unit) * unit;
+  const warpTile = { m: upTo(candidate.warpTile.m, shape.m), n: upTo(candidate.warpTile.n / narrower, shape.n) };
+  return {
+    block: {
+      m: warpTile.m * candidate.warps.m,
+      n: warpTile.n * candidate.warps.n,
+      k: upTo(Math.max(candidate.depthBytes / operandBytes, 8), shape.k),
+    },
+    warps: candidate.warps,
+    groupRows: 8,
+  };
+}
+
+function fits(kind: GemmKind, facts: TargetFacts): boolean {
+  const operator = kind.operator.create(kind.types, facts);
+  checkParams(kind.params, operator, facts.subgroup.width);
+  const { warps } = kind.params;
+  const threads = warps.m * warps.n * facts.subgroup.width;
+  return threads <= facts.limits.threadsPerBlock && sharedBytesOf(kind, facts) <= facts.limits.sharedBytes;
+}

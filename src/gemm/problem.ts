@@ -1,0 +1,201 @@
+/**
+ * @file The problem: which matrices, how they lie, in which types they are multiplied. Everything that can be wrong with
+ * the arguments is said here, before anything reaches a device.
+ */
+import { ArgumentError, ShapeError, TypeMismatchError, UnsupportedError } from "../errors.ts";
+import { byteSize, type ElementType, f16, f32, f64, i32, i64, isFloat, isInteger, type StorageType, tf32, u32, u64 } from "../lang/index.ts";
+import type { Device, DeviceArray } from "../runtime/array.ts";
+import { denseLayout } from "./layouts/layout.ts";
+import type { OperatorTypes } from "./operators/operator.ts";
+import type { OperandKind } from "./schedules/register-staged.ts";
+
+/** One matrix of a problem. */
+export interface MatrixOperand extends OperandKind {
+  readonly array: DeviceArray;
+  /** Elements between lines. */
+  readonly leading: number;
+}
+
+/** D = alpha · A · B + beta · C with A m x k and B k x n. */
+export interface Problem {
+  readonly device: Device;
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly a: MatrixOperand;
+  readonly b: MatrixOperand;
+  readonly types: OperatorTypes;
+  /** Type of D where none is given. */
+  readonly outputType: StorageType;
+}
+
+/** Alignments that layouts tell apart, in bytes. */
+const alignments = [16, 8, 4, 2, 1] as const;
+
+/**
+ * How a matrix lies in its array.
+ * @throws ShapeError unless it has rank 2 and neighbours along one dimension
+ */
+export function matrixOperand(array: DeviceArray, name: string): MatrixOperand {
+  const { shape, strides, type, offset } = array;
+  if (shape.length !== 2) {
+    throw new ShapeError(`gemm: ${name} is a matrix (rank 2); ${array.label} has rank ${shape.length}`);
+  }
+  const [rows, columns] = shape;
+  const [down, across] = strides;
+  // Along a dimension with one element the stride means nothing.
+  const rowMajor = across === 1 || columns <= 1;
+  const columnMajor = !rowMajor && (down === 1 || rows <= 1);
+  if (!rowMajor && !columnMajor) {
+    throw new ShapeError(
+      `gemm: ${name} (${array.label}, strides ${down}, ${across}) has neighbouring elements along neither dimension; copy() of tilewright/array-ops makes a contiguous matrix of it`,
+    );
+  }
+  const major = rowMajor ? "row" : "column";
+  const [lines, length, stride] = rowMajor ? [rows, columns, down] : [columns, rows, across];
+  if (lines > 1 && stride < 0) {
+    throw new ShapeError(`gemm: ${name} (${array.label}) runs backwards (stride ${stride}); copy() of tilewright/array-ops turns it round`);
+  }
+  const leading = lines <= 1 ? Math.max(length, 1) : stride;
+  const size = byteSize(type);
+  const bytes = [offset * size, ...(lines <= 1 ? [] : [leading * size])];
+  const alignment = alignments.find((unit) => unit >= size && bytes.every((count) => count % unit === 0)) ?? size;
+  return { array, type, layout: denseLayout(major), leading, alignment };
+}
+
+/** What the caller may say about types. */
+export interface TypeChoices {
+  readonly accumulate?: ElementType | undefined;
+  readonly compute?: ElementType | undefined;
+}
+
+/**
+ * The types that A and B are multiplied and summed in: 16-bit floats sum in f32, 8-bit floats are widened to f16, small
+ * integers sum in i32, mixed operands meet in the wider type.
+ * @throws TypeMismatchError for pairs without a common type, UnsupportedError for sums that would lose what they hold
+ */
+export function operatorTypes(a: StorageType, b: StorageType, choices: TypeChoices): OperatorTypes {
+  const { accumulate, compute } = choices;
+  if (isFloat(a) !== isFloat(b)) {
+    throw new TypeMismatchError(`gemm: A is ${a.name} and B is ${b.name}; convert() of tilewright/array-ops brings them to one kind of number`);
+  }
+  const types = isFloat(a) ? floatTypes(a, b, compute) : integerTypes(a, b);
+  if (compute !== undefined && types.a !== compute) {
+    throw new UnsupportedError(`gemm: ${a.name}·${b.name} cannot be multiplied in ${compute.name}; tf32 is for f32 operands`);
+  }
+  if (accumulate === undefined || accumulate === types.accumulator) return types;
+  const allowed = types.a === f16 && types.b === f16 ? [f16, f32] : [types.accumulator];
+  if (!(allowed as readonly ElementType[]).includes(accumulate) && !widens(types.accumulator, accumulate)) {
+    throw new UnsupportedError(
+      `gemm: ${a.name}·${b.name} sums in ${allowed.map((type) => type.name).join(" or ")}, not in ${accumulate.name}`,
+    );
+  }
+  return { ...types, accumulator: accumulate };
+}
+
+/** Sums that a wider type than usual can hold just as well. */
+function widens(from: ElementType, to: ElementType): boolean {
+  return (from === f32 && to === f64) || (from === i32 && to === i64) || (from === u32 && to === u64);
+}
+
+function floatTypes(a: StorageType, b: StorageType, compute: ElementType | undefined): OperatorTypes {
+  if (compute === tf32 && a === f32 && b === f32) return { a: tf32, b: tf32, accumulator: f32 };
+  const narrow = (type: StorageType): StorageType => (type.bits === 8 ? f16 : type);
+  const [left, right] = [narrow(a), narrow(b)];
+  if (left === right) return { a: left, b: right, accumulator: left === f64 ? f64 : f32 };
+  const common = left === f64 || right === f64 ? f64 : f32;
+  return { a: common, b: common, accumulator: common };
+}
+
+function integerTypes(a: StorageType, b: StorageType): OperatorTypes {
+  if (!isInteger(a) || !isInteger(b)) throw new TypeMismatchError(`gemm: no product of ${a.name} and ${b.name}`);
+  if (a.bits === 8 && b.bits === 8) return { a, b, accumulator: i32 };
+  if (a.bits < 32 && b.bits < 32) return { a, b, accumulator: i32 };
+  if (a !== b) {
+    throw new TypeMismatchError(`gemm: A is ${a.name} and B is ${b.name}; convert() of tilewright/array-ops brings them to one type`);
+  }
+  return { a, b, accumulator: a };
+}
+
+/** Checks A and B and how they go together. */
+export function problemOf(a: DeviceArray, b: DeviceArray, choices: TypeChoices): Problem {
+  a.check("gemm: A");
+  b.check("gemm: B");
+  if (a.device !== b.device) throw new ArgumentError(`gemm: A is on ${a.device.name} and B on ${b.device.name}; both must be on one device`);
+  const left = matrixOperand(a, "A");
+  const right = matrixOperand(b, "B");
+  const [m, k] = a.shape;
+  const [inner, n] = b.shape;
+  if (k !== inner) {
+    throw new ShapeError(
+      `gemm: A is ${m} x ${k} and B is ${inner} x ${n}; A's columns must equal B's rows${hintTransposed(m, k, inner, n)}`,
+    );
+  }
+  const types = operatorTypes(a.type, b.type, choices);
+  const narrowFloat = isFloat(a.type) && a.type === b.type && a.type.bits > 8;
+  const outputType = narrowFloat ? a.type : ((types.accumulator === f32 && types.a === f16 ? f16 : types.accumulator) as StorageType);
+  return { device: a.device, m, n, k, a: left, b: right, types, outputType };
+}
+
+function hintTransposed(m: number, k: number, inner: number, n: number): string {
+  if (k === n) return " (b.transposed would fit)";
+  if (m === inner) return " (a.transposed would fit)";
+  return "";
+}
+
+/** Checks C or D: a matrix of D's shape on the same device. */
+export function resultOperand(array: DeviceArray, name: "C" | "D", problem: Problem): MatrixOperand {
+  array.check(`gemm: ${name}`);
+  if (array.device !== problem.device) {
+    throw new ArgumentError(`gemm: ${name} is on ${array.device.name}, A and B on ${problem.device.name}; all must be on one device`);
+  }
+  const { m, n } = problem;
+  if (array.shape.length !== 2 || array.shape[0] !== m || array.shape[1] !== n) {
+    throw new ShapeError(`gemm: ${name} must be ${m} x ${n} like the product; it is ${array.label}`);
+  }
+  const operand = matrixOperand(array, name);
+  if (name === "D") checkOwnElements(operand);
+  return operand;
+}
+
+/** D's lines must not run into each other: each element is written by one thread. */
+function checkOwnElements(operand: MatrixOperand): void {
+  const [rows, columns] = operand.array.shape;
+  const length = operand.layout.major === "row" ? columns : rows;
+  const lines = operand.layout.major === "row" ? rows : columns;
+  if (lines > 1 && operand.leading < length) {
+    throw new ShapeError(`gemm: D (${operand.array.label}) has lines ${operand.leading} elements apart that hold ${length} each: they overlap`);
+  }
+}
+
+/** The bytes that a matrix spans in its allocation. */
+function span(operand: MatrixOperand): readonly [number, number] {
+  const { array, leading, layout } = operand;
+  const [rows, columns] = array.shape;
+  const size = byteSize(array.type);
+  const [lines, length] = layout.major === "row" ? [rows, columns] : [columns, rows];
+  if (rows === 0 || columns === 0) return [0, 0];
+  const first = array.offset * size;
+  return [first, first + ((lines - 1) * leading + length) * size];
+}
+
+/** Whether two matrices share memory. Interleaved matrices of one leading dimension are told apart. */
+export function overlap(x: MatrixOperand, y: MatrixOperand): boolean {
+  if (x.array.allocation !== y.array.allocation) return false;
+  const [first, last] = span(x);
+  const [begin, end] = span(y);
+  if (first >= end || begin >= last) return false;
+  const sameLines = x.layout.major === y.layout.major && x.leading === y.leading && x.type === y.type;
+  if (!sameLines) return true;
+  const length = (operand: MatrixOperand): number => operand.array.shape[operand.layout.major === "row" ? 1 : 0];
+  const distance = (((y.array.offset - x.array.offset) % x.leading) + x.leading) % x.leading;
+  return distance < length(x) || distance + length(y) > x.leading;
+}
+
+/** Whether two operands are the very same matrix. */
+export function identical(x: MatrixOperand, y: MatrixOperand): boolean {
+  return (
+    x.array.allocation === y.array.allocation && x.array.offset === y.array.offset && x.type === y.type &&
+    x.leading === y.leading && x.layout === y.layout
+  );
+}
