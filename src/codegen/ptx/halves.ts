@@ -75,8 +75,8 @@ function widenE4M3(emission: Emission, lane: string): string {
   const magnitude = emission.compute("b32", "and.b32", wide, 0x7f);
   const placed = emission.compute("b32", "shl.b32", magnitude, 20);
   const scaled = emission.compute("b32", "mul.rn.f32", placed, "0f7B800000");
-  const isNaN = emission.compute("pred", "setp.eq.u32", magnitude, 0x7f);
-  const value = emission.compute("b32", "selp.b32", "0x7FFFFFFF", scaled, isNaN);
+  const unordered = emission.compute("pred", "setp.eq.u32", magnitude, 0x7f);
+  const value = emission.compute("b32", "selp.b32", "0x7FFFFFFF", scaled, unordered);
   const sign = emission.compute("b32", "shl.b32", wide, 24);
   const signOnly = emission.compute("b32", "and.b32", sign, "0x80000000");
   return emission.compute("b32", "or.b32", value, signOnly);
@@ -131,8 +131,8 @@ function roundToEight(emission: Emission, format: EightFormat, word: string): st
   const subnormal = emission.compute("b32", "sub.u32", anchored, format.anchor.replace("0f", "0x"));
   const isSmall = emission.compute("pred", "setp.lt.f32", capped, format.smallestNormal);
   const finite = emission.compute("b32", "selp.b32", subnormal, normal, isSmall);
-  const isNaN = emission.compute("pred", "setp.nan.f32", word, word);
-  const value = emission.compute("b32", "selp.b32", format.nan, finite, isNaN);
+  const unordered = emission.compute("pred", "setp.nan.f32", word, word);
+  const value = emission.compute("b32", "selp.b32", format.nan, finite, unordered);
   const sign = emission.compute("b32", "shr.u32", word, 24);
   const signOnly = emission.compute("b32", "and.b32", sign, 0x80);
   const whole = emission.compute("b32", "or.b32", value, signOnly);
