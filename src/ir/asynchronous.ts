@@ -165,7 +165,9 @@ class Follower {
     for (const group of [flight.open, ...flight.committed]) {
       const held = group
         .get(range.variable)
-        ?.find((other) => overlaps(range, other) && (other.offset !== range.offset || other.count !== range.count));
+        ?.find(
+          (other) => overlaps(range, other) && (other.offset !== range.offset || other.count !== range.count),
+        );
       if (held !== undefined) this.refuse(range, operation, held);
     }
   }

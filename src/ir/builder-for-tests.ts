@@ -4,9 +4,26 @@
  */
 import { bool, type ElementType, f32, i32, index, type StorageType } from "../types/types.ts";
 import {
-  type AnyOperation, type ArrayReference, type Block, type BufferParameter, type ConstantTable, type IrConstant,
-  type IrValue, type KernelIr, type Lanes, type Operand, type Parameter, type RegisterRange, type RegisterVariable,
-  type Role, type ScalarParameter, type SharedArray, type Statement, scalar, type TensorMapParameter, type ValueType,
+  type AnyOperation,
+  type ArrayReference,
+  type Block,
+  type BufferParameter,
+  type ConstantTable,
+  type IrConstant,
+  type IrValue,
+  type KernelIr,
+  type Lanes,
+  type Operand,
+  type Parameter,
+  type RegisterRange,
+  type RegisterVariable,
+  type Role,
+  type ScalarParameter,
+  type SharedArray,
+  type Statement,
+  scalar,
+  type TensorMapParameter,
+  type ValueType,
 } from "./nodes.ts";
 import type { Attributes, BuiltinName, OperationName } from "./operations.ts";
 
@@ -15,9 +32,38 @@ export type ArrayLike = BufferParameter | SharedArray | ConstantTable;
 
 /** Names of operations whose operands and result share one type. */
 type UniformName =
-  | "add" | "sub" | "mul" | "mulHigh" | "div" | "rem" | "floorDiv" | "floorMod" | "neg" | "abs" | "min" | "max"
-  | "fma" | "and" | "or" | "xor" | "not" | "shiftLeft" | "shiftRight" | "sqrt" | "floor" | "ceil" | "trunc"
-  | "roundEven" | "reciprocal" | "exp2" | "log2" | "sin" | "cos" | "tanh" | "reciprocalSqrt" | "reverseBits";
+  | "add"
+  | "sub"
+  | "mul"
+  | "mulHigh"
+  | "div"
+  | "rem"
+  | "floorDiv"
+  | "floorMod"
+  | "neg"
+  | "abs"
+  | "min"
+  | "max"
+  | "fma"
+  | "and"
+  | "or"
+  | "xor"
+  | "not"
+  | "shiftLeft"
+  | "shiftRight"
+  | "sqrt"
+  | "floor"
+  | "ceil"
+  | "trunc"
+  | "roundEven"
+  | "reciprocal"
+  | "exp2"
+  | "log2"
+  | "sin"
+  | "cos"
+  | "tanh"
+  | "reciprocalSqrt"
+  | "reverseBits";
 
 type ComparisonName = "equal" | "notEqual" | "less" | "lessEqual" | "greater" | "greaterEqual";
 
@@ -28,7 +74,11 @@ function referenceTo(array: ArrayLike): ArrayReference {
 }
 
 /** A scalar or splat constant. */
-export function constant(element: ElementType, value: number | bigint | boolean, lanes: Lanes = 1): IrConstant {
+export function constant(
+  element: ElementType,
+  value: number | bigint | boolean,
+  lanes: Lanes = 1,
+): IrConstant {
   return { kind: "constant", value, type: { element, lanes } };
 }
 
@@ -64,8 +114,20 @@ export class KernelBuilder {
     return { kind: "value", id: this.valueCount++, type };
   }
 
-  buffer(name: string, element: StorageType, access: BufferParameter["access"] = "readwrite", rank = 1): BufferParameter {
-    const parameter: BufferParameter = { kind: "buffer", id: this.parameters.length, name, element, rank, access };
+  buffer(
+    name: string,
+    element: StorageType,
+    access: BufferParameter["access"] = "readwrite",
+    rank = 1,
+  ): BufferParameter {
+    const parameter: BufferParameter = {
+      kind: "buffer",
+      id: this.parameters.length,
+      name,
+      element,
+      rank,
+      access,
+    };
     this.parameters.push(parameter);
     return parameter;
   }
@@ -76,16 +138,32 @@ export class KernelBuilder {
     return parameter;
   }
 
-  tensorMap(name: string, element: StorageType, box: readonly number[], swizzle: TensorMapParameter["swizzle"] = 0): TensorMapParameter {
+  tensorMap(
+    name: string,
+    element: StorageType,
+    box: readonly number[],
+    swizzle: TensorMapParameter["swizzle"] = 0,
+  ): TensorMapParameter {
     const parameter: TensorMapParameter = {
-      kind: "tensorMap", id: this.parameters.length, name, element, rank: box.length, box, swizzle,
+      kind: "tensorMap",
+      id: this.parameters.length,
+      name,
+      element,
+      rank: box.length,
+      box,
+      swizzle,
     };
     this.parameters.push(parameter);
     return parameter;
   }
 
   /** A shared array after those already there, 16-byte aligned. */
-  shared(name: string, element: StorageType, length: number, purpose: SharedArray["purpose"] = "data"): SharedArray {
+  shared(
+    name: string,
+    element: StorageType,
+    length: number,
+    purpose: SharedArray["purpose"] = "data",
+  ): SharedArray {
     const byteOffset = Math.ceil(this.arenaBytes / 16) * 16;
     this.arenaBytes = byteOffset + (length * element.bits) / 8;
     const array: SharedArray = { id: this.sharedArrays.length, name, element, length, byteOffset, purpose };
@@ -174,16 +252,26 @@ export class KernelBuilder {
   }
 
   read(variable: RegisterVariable, element = 0): IrValue {
-    return this.op("readRegister", variable.type, [], {}, [{ variable, offset: element, count: 1, access: "read" }]);
+    return this.op("readRegister", variable.type, [], {}, [
+      { variable, offset: element, count: 1, access: "read" },
+    ]);
   }
 
   write(variable: RegisterVariable, value: Operand, element = 0): void {
     this.effect("writeRegister", [value], {}, [{ variable, offset: element, count: 1, access: "write" }]);
   }
 
-  load(array: ArrayLike, position: Operand, options: { readonly lanes?: Lanes; readonly offset?: number; readonly cache?: "volatile" } = {}): IrValue {
+  load(
+    array: ArrayLike,
+    position: Operand,
+    options: { readonly lanes?: Lanes; readonly offset?: number; readonly cache?: "volatile" } = {},
+  ): IrValue {
     const { lanes = 1, offset = 0, cache = "default" } = options;
-    return this.op("load", { element: array.element, lanes }, [position], { array: referenceTo(array), offset, cache });
+    return this.op("load", { element: array.element, lanes }, [position], {
+      array: referenceTo(array),
+      offset,
+      cache,
+    });
   }
 
   store(array: ArrayLike, position: Operand, value: Operand, offset = 0): void {
@@ -224,7 +312,12 @@ export class KernelBuilder {
     this.open.push({ kind, site: this.site() });
   }
 
-  roles(roles: readonly (Omit<Role, "body" | "registers"> & { readonly body: () => void; readonly registers?: Role["registers"] })[]): void {
+  roles(
+    roles: readonly (Omit<Role, "body" | "registers"> & {
+      readonly body: () => void;
+      readonly registers?: Role["registers"];
+    })[],
+  ): void {
     const site = this.site();
     this.open.push({
       kind: "roles",

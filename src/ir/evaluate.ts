@@ -10,7 +10,14 @@ import { fromBits, toBits } from "../types/bits.ts";
 import { convertValue, type ElementValue, roundingTo } from "../types/convert.ts";
 import { maxFloat, minFloat } from "../types/float-arithmetic.ts";
 import { fmaBF16, fmaF16, fmaF32, fmaF64 } from "../types/fma.ts";
-import { i32Arithmetic, i64Arithmetic, indexArithmetic, type IntegerArithmetic, u32Arithmetic, u64Arithmetic } from "../types/integers.ts";
+import {
+  type IntegerArithmetic,
+  i32Arithmetic,
+  i64Arithmetic,
+  indexArithmetic,
+  u32Arithmetic,
+  u64Arithmetic,
+} from "../types/integers.ts";
 import { type ElementType, isFloat, isStorage, type StorageType } from "../types/types.ts";
 import type { ValueType } from "./nodes.ts";
 import type { Attributes, OperationName } from "./operations.ts";
@@ -22,15 +29,61 @@ export type HostValue = ElementValue | readonly ElementValue[];
 
 /** Operations that are functions of their operands and attributes alone. */
 export type EvaluableName =
-  | "add" | "sub" | "mul" | "mulHigh" | "div" | "rem" | "floorDiv" | "floorMod" | "neg" | "abs" | "min" | "max" | "fma"
-  | "and" | "or" | "xor" | "not" | "shiftLeft" | "shiftRight"
-  | "equal" | "notEqual" | "less" | "lessEqual" | "greater" | "greaterEqual" | "isNaN" | "select"
-  | "sqrt" | "reciprocalSqrt" | "reciprocal" | "exp2" | "log2" | "sin" | "cos" | "tanh"
-  | "floor" | "ceil" | "trunc" | "roundEven"
-  | "convert" | "bitcast" | "popcount" | "leadingZeros" | "reverseBits" | "dot4" | "permuteBytes" | "compose" | "extract";
+  | "add"
+  | "sub"
+  | "mul"
+  | "mulHigh"
+  | "div"
+  | "rem"
+  | "floorDiv"
+  | "floorMod"
+  | "neg"
+  | "abs"
+  | "min"
+  | "max"
+  | "fma"
+  | "and"
+  | "or"
+  | "xor"
+  | "not"
+  | "shiftLeft"
+  | "shiftRight"
+  | "equal"
+  | "notEqual"
+  | "less"
+  | "lessEqual"
+  | "greater"
+  | "greaterEqual"
+  | "isNaN"
+  | "select"
+  | "sqrt"
+  | "reciprocalSqrt"
+  | "reciprocal"
+  | "exp2"
+  | "log2"
+  | "sin"
+  | "cos"
+  | "tanh"
+  | "floor"
+  | "ceil"
+  | "trunc"
+  | "roundEven"
+  | "convert"
+  | "bitcast"
+  | "popcount"
+  | "leadingZeros"
+  | "reverseBits"
+  | "dot4"
+  | "permuteBytes"
+  | "compose"
+  | "extract";
 
 /** One lane of an elementwise operation; `type` is that of the first operand. */
-type Elementwise = (type: ElementType, operands: readonly ElementValue[], result: ElementType) => ElementValue;
+type Elementwise = (
+  type: ElementType,
+  operands: readonly ElementValue[],
+  result: ElementType,
+) => ElementValue;
 
 const integers: { readonly [name: string]: IntegerArithmetic<number> | IntegerArithmetic<bigint> } = {
   i32: i32Arithmetic,
@@ -125,7 +178,8 @@ function reverse(bits: bigint, width: number): bigint {
 
 /** An integer, wrapped into a type. */
 function integerOf(type: ElementType, value: bigint): ElementValue {
-  const wrapped = type.class === "signed" ? BigInt.asIntN(type.bits, value) : BigInt.asUintN(type.bits, value);
+  const wrapped =
+    type.class === "signed" ? BigInt.asIntN(type.bits, value) : BigInt.asUintN(type.bits, value);
   return type.name === "i64" || type.name === "u64" ? wrapped : Number(wrapped);
 }
 
@@ -217,7 +271,12 @@ function bitsType(type: ElementType): StorageType {
   return type;
 }
 
-function bitcast(values: readonly ElementValue[], from: ElementType, to: ElementType, lanes: number): readonly ElementValue[] {
+function bitcast(
+  values: readonly ElementValue[],
+  from: ElementType,
+  to: ElementType,
+  lanes: number,
+): readonly ElementValue[] {
   const source = bitsType(from);
   const target = bitsType(to);
   const sourceBits = BigInt(source.bits);
@@ -236,7 +295,7 @@ export function lanesOf(value: HostValue): readonly ElementValue[] {
   return typeof value === "object" ? value : [value];
 }
 
-function valueOf(lanes: readonly ElementValue[]): HostValue {
+function hostValueOf(lanes: readonly ElementValue[]): HostValue {
   return lanes.length === 1 ? lanes[0]! : lanes;
 }
 
@@ -245,10 +304,23 @@ export function isEvaluable(name: OperationName): name is EvaluableName {
   return name in elementwise || structural.has(name);
 }
 
-const structural: ReadonlySet<OperationName> = new Set(["select", "bitcast", "dot4", "permuteBytes", "compose", "extract"]);
+const structural: ReadonlySet<OperationName> = new Set([
+  "select",
+  "bitcast",
+  "dot4",
+  "permuteBytes",
+  "compose",
+  "extract",
+]);
 
 const approximate: ReadonlySet<OperationName> = new Set([
-  "reciprocalSqrt", "reciprocal", "exp2", "log2", "sin", "cos", "tanh",
+  "reciprocalSqrt",
+  "reciprocal",
+  "exp2",
+  "log2",
+  "sin",
+  "cos",
+  "tanh",
 ]);
 
 /** Whether every target must give exactly what {@link evaluateOperation} gives, so that folding cannot be noticed. */
@@ -275,11 +347,11 @@ export function evaluateOperation<Name extends EvaluableName>(
     case "select":
       return first === true ? operandValues[1]! : operandValues[2]!;
     case "compose":
-      return valueOf(operandValues as readonly ElementValue[]);
+      return hostValueOf(operandValues as readonly ElementValue[]);
     case "extract":
       return lanesOf(first)[(attributes as Attributes["extract"]).lane]!;
     case "bitcast":
-      return valueOf(bitcast(lanesOf(first), firstType, resultType.element, resultType.lanes));
+      return hostValueOf(bitcast(lanesOf(first), firstType, resultType.element, resultType.lanes));
     case "dot4": {
       const words = operandValues as readonly number[];
       return dot4(words[0]!, words[1]!, words[2]!, attributes as Attributes["dot4"]);
@@ -293,9 +365,13 @@ export function evaluateOperation<Name extends EvaluableName>(
       if (compute === undefined) throw new RangeError(`${name} cannot be evaluated from its operands`);
       const operands = operandValues.map(lanesOf);
       const lanes = operands[0]!.map((_, lane) =>
-        compute(firstType, operands.map((values) => values[lane] ?? values[0]!), resultType.element),
+        compute(
+          firstType,
+          operands.map((values) => values[lane] ?? values[0]!),
+          resultType.element,
+        ),
       );
-      return valueOf(lanes);
+      return hostValueOf(lanes);
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * @file Content hashes of texts: MurmurHash3 (Austin Appleby, x86, 128 bits), synchronous and the same in every
- * environment. Not for secrets.
+ * @file Content hashes of texts, synchronous and the same in every environment. The mixing is MurmurHash3's (Austin
+ * Appleby, x86, 128 bits) over UTF-16 code units, with the last block padded. Not for secrets.
  */
 import type { KernelIr } from "./nodes.ts";
 import { print } from "./printer.ts";

@@ -6,8 +6,20 @@
  * source positions are left out.
  */
 import type {
-  AnyOperation, ArrayReference, Block, IrConstant, IrValue, KernelIr, Operand, Parameter, RegisterRange,
-  RegisterVariable, Role, SharedArray, Statement, ValueType,
+  AnyOperation,
+  ArrayReference,
+  Block,
+  IrConstant,
+  IrValue,
+  KernelIr,
+  Operand,
+  Parameter,
+  RegisterRange,
+  RegisterVariable,
+  Role,
+  SharedArray,
+  Statement,
+  ValueType,
 } from "./nodes.ts";
 
 /** `f32`, or `f32x4` for a vector. */
@@ -67,11 +79,17 @@ class Printer {
     for (const parameter of ir.parameters) this.line(1, `parameter ${printParameter(parameter)}`);
     for (const array of ir.shared) {
       const purpose = array.purpose === "data" ? "" : ` for ${array.purpose}`;
-      this.line(1, `shared ${this.shared.get(array)}: ${array.element.name}[${array.length}] at ${array.byteOffset}${purpose}`);
+      this.line(
+        1,
+        `shared ${this.shared.get(array)}: ${array.element.name}[${array.length}] at ${array.byteOffset}${purpose}`,
+      );
     }
     for (const table of ir.constants) {
       const values = table.values.map(printNumber).join(", ");
-      this.line(1, `constant ${this.tables.get(table)}: ${table.element.name}[${table.values.length}] = ${values}`);
+      this.line(
+        1,
+        `constant ${this.tables.get(table)}: ${table.element.name}[${table.values.length}] = ${values}`,
+      );
     }
     for (const variable of ir.variables) {
       const count = variable.count === 1 ? "" : `[${variable.count}]`;
@@ -109,7 +127,10 @@ class Printer {
         const to = this.operand(statement.to);
         const step = this.operand(statement.step);
         const counter = this.define(statement.counter);
-        this.line(depth, `loop ${counter} ${printType(statement.counter.type)} from ${from} to ${to} step ${step} {`);
+        this.line(
+          depth,
+          `loop ${counter} ${printType(statement.counter.type)} from ${from} to ${to} step ${step} {`,
+        );
         this.block(depth + 1, statement.body);
         this.line(depth, "}");
         return;
@@ -137,7 +158,8 @@ class Printer {
   }
 
   private role(depth: number, role: Role): void {
-    const registers = role.registers === undefined ? "" : ` ${role.registers.direction} registers to ${role.registers.count}`;
+    const registers =
+      role.registers === undefined ? "" : ` ${role.registers.direction} registers to ${role.registers.count}`;
     this.line(depth, `role ${role.name} warps ${role.firstWarp}+${role.warps}${registers} {`);
     this.block(depth + 1, role.body);
     this.line(depth, "}");

@@ -2,9 +2,27 @@
  * @file The typing rule of every operation: how many operands of which types, what result, which registers, and what
  * its attributes may say. One table, complete by type.
  */
-import { bool, type ElementType, i32, index, isArithmetic, isFloat, isInteger, type TypeName, u32 } from "../types/types.ts";
+import {
+  bool,
+  type ElementType,
+  i32,
+  index,
+  isArithmetic,
+  isFloat,
+  isInteger,
+  type TypeName,
+  u32,
+} from "../types/types.ts";
 import type {
-  AnyOperation, ArrayReference, KernelIr, Operand, OperationNode, Parameter, RegisterRange, SharedArray, ValueType,
+  AnyOperation,
+  ArrayReference,
+  KernelIr,
+  Operand,
+  OperationNode,
+  Parameter,
+  RegisterRange,
+  SharedArray,
+  ValueType,
 } from "./nodes.ts";
 import type { MatrixShape, OperationName, SharedMatrix } from "./operations.ts";
 import { printType } from "./printer.ts";
@@ -16,7 +34,10 @@ export interface TypingContext {
 }
 
 /** Says what is wrong, or nothing. */
-type Rule<Name extends OperationName> = (operation: OperationNode<Name>, context: TypingContext) => string | undefined;
+type Rule<Name extends OperationName> = (
+  operation: OperationNode<Name>,
+  context: TypingContext,
+) => string | undefined;
 
 /** What is wrong with an operation's types, registers or attributes; undefined when nothing is. */
 export function typingError(operation: AnyOperation, context: TypingContext): string | undefined {
@@ -45,10 +66,17 @@ function isScalar(type: ValueType, ...names: readonly TypeName[]): boolean {
 
 // Shapes of operations ------------------------------------------------------------------------------------------------
 
-function operandCount(operation: AnyOperation | OperationNode, least: number, most: number = least): string | undefined {
+function operandCount(
+  operation: AnyOperation | OperationNode,
+  least: number,
+  most: number = least,
+): string | undefined {
   const count = operation.operands.length;
   const takes = least === most ? `${least}` : `${least} to ${most}`;
-  return need(count >= least && count <= most, () => `${operation.name} takes ${takes} operands, not ${count}`);
+  return need(
+    count >= least && count <= most,
+    () => `${operation.name} takes ${takes} operands, not ${count}`,
+  );
 }
 
 function registerCount(operation: OperationNode, count: number): string | undefined {
@@ -75,7 +103,11 @@ function resultIs(operation: OperationNode, type: ValueType): string | undefined
   );
 }
 
-function operandIs(operation: OperationNode, position: number, ...names: readonly TypeName[]): string | undefined {
+function operandIs(
+  operation: OperationNode,
+  position: number,
+  ...names: readonly TypeName[]
+): string | undefined {
   const type = operation.operands[position]!.type;
   return need(
     isScalar(type, ...names),
@@ -87,7 +119,10 @@ function scalarOf(element: ElementType): ValueType {
   return { element, lanes: 1 };
 }
 
-function effectRule<Name extends OperationName>(operands: readonly (readonly TypeName[])[], more?: Rule<Name>): Rule<Name> {
+function effectRule<Name extends OperationName>(
+  operands: readonly (readonly TypeName[])[],
+  more?: Rule<Name>,
+): Rule<Name> {
   return (operation, context) =>
     first(noResult(operation), registerCount(operation, 0), operandCount(operation, operands.length)) ??
     first(...operands.map((names, position) => operandIs(operation, position, ...names))) ??
@@ -125,7 +160,8 @@ function likeResult(operation: OperationNode, operand: Operand, position: number
   const { type } = operation.result!;
   return need(
     sameType(operand.type, type),
-    () => `operand ${position} of ${operation.name} is ${printType(operand.type)}, but the result is ${printType(type)}`,
+    () =>
+      `operand ${position} of ${operation.name} is ${printType(operand.type)}, but the result is ${printType(type)}`,
   );
 }
 
@@ -135,7 +171,10 @@ function compare<Name extends OperationName>(family: Family): Rule<Name> {
     return (
       first(hasResult(operation), operandCount(operation, 2), registerCount(operation, 0)) ??
       first(
-        need(sameType(a!.type, b!.type), () => `${operation.name} compares ${printType(a!.type)} with ${printType(b!.type)}; convert one`),
+        need(
+          sameType(a!.type, b!.type),
+          () => `${operation.name} compares ${printType(a!.type)} with ${printType(b!.type)}; convert one`,
+        ),
         elementIn(operation, a!.type.element, family),
         resultIs(operation, { element: bool, lanes: a!.type.lanes }),
       )
@@ -160,14 +199,20 @@ function shift<Name extends OperationName>(): Rule<Name> {
 }
 
 /** From one type to another, lane by lane. */
-function mapping<Name extends OperationName>(from: Family, to: (source: ElementType, result: ElementType) => boolean): Rule<Name> {
+function mapping<Name extends OperationName>(
+  from: Family,
+  to: (source: ElementType, result: ElementType) => boolean,
+): Rule<Name> {
   return (operation) => {
     const [source] = operation.operands;
     return (
       first(hasResult(operation), operandCount(operation, 1), registerCount(operation, 0)) ??
       first(
         elementIn(operation, source!.type.element, from),
-        need(source!.type.lanes === operation.result!.type.lanes, () => `${operation.name} keeps the number of lanes`),
+        need(
+          source!.type.lanes === operation.result!.type.lanes,
+          () => `${operation.name} keeps the number of lanes`,
+        ),
         need(to(source!.type.element, operation.result!.type.element), () => {
           return `${operation.name} takes ${printType(source!.type)} and cannot give ${printType(operation.result!.type)}`;
         }),
@@ -189,21 +234,36 @@ const indexNames = ["i32", "u32", "index"] as const;
 const integerNames = ["i32", "u32"] as const;
 
 function arrayElement(array: ArrayReference): ElementType {
-  return array.kind === "buffer" ? array.parameter.element : array.kind === "shared" ? array.array.element : array.table.element;
+  return array.kind === "buffer"
+    ? array.parameter.element
+    : array.kind === "shared"
+      ? array.array.element
+      : array.table.element;
 }
 
 function arrayName(array: ArrayReference): string {
-  return array.kind === "buffer" ? array.parameter.name : array.kind === "shared" ? array.array.name : array.table.name;
+  return array.kind === "buffer"
+    ? array.parameter.name
+    : array.kind === "shared"
+      ? array.array.name
+      : array.table.name;
 }
 
 /** The array belongs to this kernel and may be accessed so. */
-function arrayAccess(array: ArrayReference, access: "read" | "write" | "readwrite", { kernel }: TypingContext): string | undefined {
+function arrayAccess(
+  array: ArrayReference,
+  access: "read" | "write" | "readwrite",
+  { kernel }: TypingContext,
+): string | undefined {
   switch (array.kind) {
     case "buffer": {
       const { parameter } = array;
       const allowed = parameter.access === "readwrite" || parameter.access === access;
       return first(
-        need(kernel.parameters.includes(parameter), () => `buffer ${parameter.name} is not a parameter of this kernel`),
+        need(
+          kernel.parameters.includes(parameter),
+          () => `buffer ${parameter.name} is not a parameter of this kernel`,
+        ),
         need(allowed, () => {
           const asked = access === "read" ? "read" : access === "write" ? "written" : "read and written";
           return `parameter ${parameter.name} is ${parameter.access}-only and cannot be ${asked}`;
@@ -214,7 +274,10 @@ function arrayAccess(array: ArrayReference, access: "read" | "write" | "readwrit
       return sharedAccess(array.array, "data", kernel);
     case "constant":
       return first(
-        need(kernel.constants.includes(array.table), () => `constant table ${array.table.name} is not part of this kernel`),
+        need(
+          kernel.constants.includes(array.table),
+          () => `constant table ${array.table.name} is not part of this kernel`,
+        ),
         need(access === "read", () => `constant table ${array.table.name} cannot be written`),
       );
     default:
@@ -222,10 +285,17 @@ function arrayAccess(array: ArrayReference, access: "read" | "write" | "readwrit
   }
 }
 
-function sharedAccess(array: SharedArray, purpose: SharedArray["purpose"], kernel: KernelIr): string | undefined {
+function sharedAccess(
+  array: SharedArray,
+  purpose: SharedArray["purpose"],
+  kernel: KernelIr,
+): string | undefined {
   return first(
     need(kernel.shared.includes(array), () => `shared array ${array.name} is not part of this kernel`),
-    need(purpose === "data" || array.purpose === purpose, () => `shared array ${array.name} does not hold barriers`),
+    need(
+      purpose === "data" || array.purpose === purpose,
+      () => `shared array ${array.name} does not hold barriers`,
+    ),
   );
 }
 
@@ -236,29 +306,40 @@ function integerOffset(offset: number): string | undefined {
 function moved(operation: OperationNode, array: ArrayReference, type: ValueType): string | undefined {
   const element = arrayElement(array);
   return first(
-    need(type.element.name === element.name, () => `${arrayName(array)} holds ${element.name}; ${operation.name} moves ${printType(type)}`),
-    need(type.lanes * element.bits <= 128, () => `${operation.name} moves ${type.lanes} x ${element.name}; at most 16 bytes go at once`),
+    need(
+      type.element.name === element.name,
+      () => `${arrayName(array)} holds ${element.name}; ${operation.name} moves ${printType(type)}`,
+    ),
+    need(
+      type.lanes * element.bits <= 128,
+      () => `${operation.name} moves ${type.lanes} x ${element.name}; at most 16 bytes go at once`,
+    ),
   );
 }
 
-function barrierRule<Name extends "barrierInit" | "barrierArrive" | "barrierArriveExpect" | "barrierWait" | "copyAsyncArrive">(
-  least: number,
-  most: number = least,
-): Rule<Name> {
+function barrierRule<
+  Name extends "barrierInit" | "barrierArrive" | "barrierArriveExpect" | "barrierWait" | "copyAsyncArrive",
+>(least: number, most: number = least): Rule<Name> {
   return (operation, { kernel }) =>
     first(noResult(operation), registerCount(operation, 0), operandCount(operation, least, most)) ??
     first(
       sharedAccess(operation.attributes.array, "barrier", kernel),
       integerOffset(operation.attributes.offset),
       ...operation.operands.map((_, position) =>
-        position === 0 ? operandIs(operation, position, ...indexNames) : operandIs(operation, position, ...integerNames),
+        position === 0
+          ? operandIs(operation, position, ...indexNames)
+          : operandIs(operation, position, ...integerNames),
       ),
     );
 }
 
 // Registers -----------------------------------------------------------------------------------------------------------
 
-function rangeAccess(operation: OperationNode, position: number, access: RegisterRange["access"]): string | undefined {
+function rangeAccess(
+  operation: OperationNode,
+  position: number,
+  access: RegisterRange["access"],
+): string | undefined {
   const range = operation.registers[position]!;
   return need(
     range.access === access,
@@ -266,7 +347,11 @@ function rangeAccess(operation: OperationNode, position: number, access: Registe
   );
 }
 
-function singleRegister(operation: OperationNode, access: RegisterRange["access"], type: ValueType): string | undefined {
+function singleRegister(
+  operation: OperationNode,
+  access: RegisterRange["access"],
+  type: ValueType,
+): string | undefined {
   const range = operation.registers[0]!;
   return first(
     rangeAccess(operation, 0, access),
@@ -284,7 +369,13 @@ function rangeBits(range: RegisterRange): number | undefined {
 }
 
 /** Each of `lanes` threads holds its share of rows x columns elements. */
-function fragment(operation: OperationNode, position: number, elements: number, element: ElementType, lanes: number): string | undefined {
+function fragment(
+  operation: OperationNode,
+  position: number,
+  elements: number,
+  element: ElementType,
+  lanes: number,
+): string | undefined {
   const range = operation.registers[position]!;
   const bits = registerBits(element);
   const held = rangeBits(range);
@@ -296,7 +387,12 @@ function fragment(operation: OperationNode, position: number, elements: number, 
 
 function matrixRegisters(
   operation: OperationNode,
-  { shape, a, b, accumulator }: { shape: MatrixShape; a: ElementType; b: ElementType; accumulator: ElementType },
+  {
+    shape,
+    a,
+    b,
+    accumulator,
+  }: { shape: MatrixShape; a: ElementType; b: ElementType; accumulator: ElementType },
 ): string | undefined {
   const { m, n, k } = shape;
   // Volta's f16 m8n8k4 computes four products at once, one for each quad pair.
@@ -337,7 +433,10 @@ function eightByEight<Name extends "loadMatrix" | "storeMatrix">(access: "read" 
   };
 }
 
-function wmmaMemory<Name extends "wmmaLoad" | "wmmaStore">(access: "read" | "write", registers: "read" | "write"): Rule<Name> {
+function wmmaMemory<Name extends "wmmaLoad" | "wmmaStore">(
+  access: "read" | "write",
+  registers: "read" | "write",
+): Rule<Name> {
   return (operation, context) => {
     const { array, offset } = operation.attributes;
     return (
@@ -357,7 +456,10 @@ function sharedMatrix(matrix: SharedMatrix, kernel: KernelIr): string | undefine
   return first(sharedAccess(matrix.array, "data", kernel), integerOffset(matrix.offset));
 }
 
-function warpgroupMma(operation: OperationNode<"warpgroupMma">, { kernel }: TypingContext): string | undefined {
+function warpgroupMma(
+  operation: OperationNode<"warpgroupMma">,
+  { kernel }: TypingContext,
+): string | undefined {
   const { shape, a, accumulator, sharedA, sharedB } = operation.attributes;
   const indices = sharedA === undefined ? 1 : 2;
   const lanes = 128;
@@ -387,7 +489,10 @@ function copyAsync(operation: OperationNode<"copyAsync">, context: TypingContext
   return (
     first(noResult(operation), registerCount(operation, 0), operandCount(operation, 2, 3)) ??
     first(
-      need(bytes === 4 || bytes === 8 || bytes === 16, () => `copyAsync moves 4, 8 or 16 bytes, not ${String(bytes)}`),
+      need(
+        bytes === 4 || bytes === 8 || bytes === 16,
+        () => `copyAsync moves 4, 8 or 16 bytes, not ${String(bytes)}`,
+      ),
       sharedAccess(target, "data", context.kernel),
       arrayAccess(source, "read", context),
       need(source.kind === "buffer", () => "copyAsync copies from global memory"),
@@ -406,14 +511,21 @@ function copyAsync(operation: OperationNode<"copyAsync">, context: TypingContext
 function tensorLoad(operation: OperationNode<"tensorLoad">, { kernel }: TypingContext): string | undefined {
   const { map, target, targetOffset, barrier, barrierOffset, multicast } = operation.attributes;
   return (
-    first(noResult(operation), registerCount(operation, 0), operandCount(operation, 2 + map.rank + (multicast ? 1 : 0))) ??
+    first(
+      noResult(operation),
+      registerCount(operation, 0),
+      operandCount(operation, 2 + map.rank + (multicast ? 1 : 0)),
+    ) ??
     first(
       need(kernel.parameters.includes(map), () => `tensor map ${map.name} is not a parameter of this kernel`),
       sharedAccess(target, "data", kernel),
       sharedAccess(barrier, "barrier", kernel),
       integerOffset(targetOffset),
       integerOffset(barrierOffset),
-      need(map.element.name === target.element.name, () => `tensor map ${map.name} holds ${map.element.name}; ${target.name} holds ${target.element.name}`),
+      need(
+        map.element.name === target.element.name,
+        () => `tensor map ${map.name} holds ${map.element.name}; ${target.name} holds ${target.element.name}`,
+      ),
       operandIs(operation, 0, ...indexNames),
       operandIs(operation, 1, ...indexNames),
       ...map.box.map((_, dimension) => operandIs(operation, 2 + dimension, "i32")),
@@ -430,14 +542,19 @@ function tensorStore(operation: OperationNode<"tensorStore">, { kernel }: Typing
       need(kernel.parameters.includes(map), () => `tensor map ${map.name} is not a parameter of this kernel`),
       sharedAccess(source, "data", kernel),
       integerOffset(sourceOffset),
-      need(map.element.name === source.element.name, () => `tensor map ${map.name} holds ${map.element.name}; ${source.name} holds ${source.element.name}`),
+      need(
+        map.element.name === source.element.name,
+        () => `tensor map ${map.name} holds ${map.element.name}; ${source.name} holds ${source.element.name}`,
+      ),
       operandIs(operation, 0, ...indexNames),
       ...map.box.map((_, dimension) => operandIs(operation, 1 + dimension, "i32")),
     )
   );
 }
 
-function pending<Name extends "copyAsyncWait" | "tensorStoreWait" | "warpgroupWait">(most: number): Rule<Name> {
+function pending<Name extends "copyAsyncWait" | "tensorStoreWait" | "warpgroupWait">(
+  most: number,
+): Rule<Name> {
   return effectRule([], ({ name, attributes }) =>
     need(
       Number.isInteger(attributes.pending) && attributes.pending >= 0 && attributes.pending <= most,
@@ -483,27 +600,41 @@ function subgroupReduce(operation: OperationNode<"subgroupReduce">): string | un
   return uniform<"subgroupReduce">(bitwise ? integers : arithmetic, 1)(operation, undefined as never);
 }
 
-function namedBarrier(operation: OperationNode<"namedBarrier">, { kernel }: TypingContext): string | undefined {
+function namedBarrier(
+  operation: OperationNode<"namedBarrier">,
+  { kernel }: TypingContext,
+): string | undefined {
   const { threads } = operation.attributes;
   const [id] = operation.operands;
   const total = kernel.block[0] * kernel.block[1] * kernel.block[2];
   return first(
-    need(threads >= 1 && threads % kernel.subgroupSize === 0 && threads <= Math.ceil(total / kernel.subgroupSize) * kernel.subgroupSize, () => {
-      return `a named barrier counts a multiple of ${kernel.subgroupSize} threads up to the block's ${total}, not ${threads}`;
-    }),
+    need(
+      threads >= 1 &&
+        threads % kernel.subgroupSize === 0 &&
+        threads <= Math.ceil(total / kernel.subgroupSize) * kernel.subgroupSize,
+      () => {
+        return `a named barrier counts a multiple of ${kernel.subgroupSize} threads up to the block's ${total}, not ${threads}`;
+      },
+    ),
     need(id!.kind === "value" || (Number(id!.value) >= 1 && Number(id!.value) <= 15), () => {
       return `named barriers are 1 to 15 (0 is the block barrier), not ${id!.kind === "constant" ? String(id!.value) : ""}`;
     }),
   );
 }
 
-function bufferFact(operation: OperationNode<"bufferSize" | "bufferStride">, { parameters }: TypingContext): string | undefined {
+function bufferFact(
+  operation: OperationNode<"bufferSize" | "bufferStride">,
+  { parameters }: TypingContext,
+): string | undefined {
   const { parameter: id, dimension } = operation.attributes;
   const parameter = parameters.get(id);
   return (
     first(operandCount(operation, 0), registerCount(operation, 0)) ??
     first(
-      need(parameter?.kind === "buffer", () => `${operation.name} asks about parameter ${id}, which is no buffer`),
+      need(
+        parameter?.kind === "buffer",
+        () => `${operation.name} asks about parameter ${id}, which is no buffer`,
+      ),
       need(parameter?.kind !== "buffer" || (dimension >= 0 && dimension < parameter.rank), () => {
         return `${operation.name} asks for dimension ${dimension} of ${parameter?.name}`;
       }),
@@ -533,7 +664,10 @@ function extract(operation: OperationNode<"extract">): string | undefined {
   return (
     first(operandCount(operation, 1), registerCount(operation, 0)) ??
     first(
-      need(Number.isInteger(lane) && lane >= 0 && lane < source!.type.lanes, () => `${printType(source!.type)} has no lane ${lane}`),
+      need(
+        Number.isInteger(lane) && lane >= 0 && lane < source!.type.lanes,
+        () => `${printType(source!.type)} has no lane ${lane}`,
+      ),
       resultIs(operation, scalarOf(source!.type.element)),
     )
   );
@@ -543,9 +677,12 @@ function bitcast(operation: OperationNode<"bitcast">): string | undefined {
   const [source] = operation.operands;
   return (
     first(hasResult(operation), operandCount(operation, 1), registerCount(operation, 0)) ??
-    need(bitsOf(source!.type) !== undefined && bitsOf(source!.type) === bitsOf(operation.result!.type), () => {
-      return `bitcast needs equal widths; ${printType(source!.type)} and ${printType(operation.result!.type)} do not agree`;
-    })
+    need(
+      bitsOf(source!.type) !== undefined && bitsOf(source!.type) === bitsOf(operation.result!.type),
+      () => {
+        return `bitcast needs equal widths; ${printType(source!.type)} and ${printType(operation.result!.type)} do not agree`;
+      },
+    )
   );
 }
 
@@ -577,11 +714,18 @@ function dot4(operation: OperationNode<"dot4">): string | undefined {
   );
 }
 
-function parameterRead(operation: OperationNode<"parameter">, { parameters }: TypingContext): string | undefined {
+function parameterRead(
+  operation: OperationNode<"parameter">,
+  { parameters }: TypingContext,
+): string | undefined {
   const { parameter: id } = operation.attributes;
   const parameter = parameters.get(id);
   if (parameter?.kind !== "scalar") return `parameter ${id} is no scalar of this kernel`;
-  return first(operandCount(operation, 0), registerCount(operation, 0), resultIs(operation, scalarOf(parameter.element)));
+  return first(
+    operandCount(operation, 0),
+    registerCount(operation, 0),
+    resultIs(operation, scalarOf(parameter.element)),
+  );
 }
 
 function vote<Name extends OperationName>(result: ElementType): Rule<Name> {
@@ -638,7 +782,8 @@ const rules: { readonly [Name in OperationName]: Rule<Name> } = {
   reverseBits: uniform(words64, 1),
   dot4,
   permuteBytes: (operation, context) =>
-    uniform<"permuteBytes">((type) => type.name === "u32", 3)(operation, context) ?? resultIs(operation, scalarOf(u32)),
+    uniform<"permuteBytes">((type) => type.name === "u32", 3)(operation, context) ??
+    resultIs(operation, scalarOf(u32)),
   compose,
   extract,
   builtin: (operation) =>
@@ -688,13 +833,21 @@ const rules: { readonly [Name in OperationName]: Rule<Name> } = {
   proxyFence: effectRule([]),
   barrierInitFence: effectRule([]),
   clusterBarrier: effectRule([], (_operation, { kernel }) =>
-    need(kernel.cluster !== undefined, () => "clusterBarrier in a kernel without clusters; say how many blocks a cluster has"),
+    need(
+      kernel.cluster !== undefined,
+      () => "clusterBarrier in a kernel without clusters; say how many blocks a cluster has",
+    ),
   ),
   barrierInit: (operation, context) =>
     barrierRule<"barrierInit">(1)(operation, context) ??
-    need(Number.isInteger(operation.attributes.count) && operation.attributes.count >= 1 && operation.attributes.count < 2 ** 20, () => {
-      return `a barrier expects 1 to ${2 ** 20 - 1} arrivals, not ${operation.attributes.count}`;
-    }),
+    need(
+      Number.isInteger(operation.attributes.count) &&
+        operation.attributes.count >= 1 &&
+        operation.attributes.count < 2 ** 20,
+      () => {
+        return `a barrier expects 1 to ${2 ** 20 - 1} arrivals, not ${operation.attributes.count}`;
+      },
+    ),
   barrierArrive: barrierRule(1, 2),
   barrierArriveExpect: barrierRule(2),
   barrierWait: barrierRule(2),
@@ -708,7 +861,10 @@ const rules: { readonly [Name in OperationName]: Rule<Name> } = {
   tensorStoreCommit: effectRule([]),
   tensorStoreWait: pending(2 ** 20),
   prefetchTensorMap: effectRule([], (operation, { kernel }) =>
-    need(kernel.parameters.includes(operation.attributes.map), () => `tensor map ${operation.attributes.map.name} is not a parameter of this kernel`),
+    need(
+      kernel.parameters.includes(operation.attributes.map),
+      () => `tensor map ${operation.attributes.map.name} is not a parameter of this kernel`,
+    ),
   ),
 
   loadMatrix: eightByEight("write"),

@@ -7,7 +7,17 @@ import { byteSize } from "../types/types.ts";
 import { checkAsynchronousProducts } from "./asynchronous.ts";
 import { traceErrorAt } from "./error-at.ts";
 import type {
-  AnyOperation, Block, IrConstant, IrValue, KernelIr, LoopNode, Operand, RegisterRange, Role, RolesNode, SharedArray,
+  AnyOperation,
+  Block,
+  IrConstant,
+  IrValue,
+  KernelIr,
+  LoopNode,
+  Operand,
+  RegisterRange,
+  Role,
+  RolesNode,
+  SharedArray,
   Statement,
 } from "./nodes.ts";
 import { type OperationName, operations } from "./operations.ts";
@@ -57,13 +67,16 @@ function checkDeclarations(kernel: KernelIr): void {
   checkDistinct(kernel, "variable", kernel.variables);
   for (const variable of kernel.variables) {
     const { element, lanes } = variable.type;
-    if (!Number.isInteger(variable.count) || variable.count < 1) refuse(`variable ${variable.name} has ${variable.count} elements`);
-    if (lanes * element.bits > 128) refuse(`variable ${variable.name} holds ${printType(variable.type)}, wider than 16 bytes`);
+    if (!Number.isInteger(variable.count) || variable.count < 1)
+      refuse(`variable ${variable.name} has ${variable.count} elements`);
+    if (lanes * element.bits > 128)
+      refuse(`variable ${variable.name} holds ${printType(variable.type)}, wider than 16 bytes`);
   }
   checkDistinct(kernel, "constant table", kernel.constants);
   for (const table of kernel.constants) {
     for (const value of table.values) {
-      if (!fits(value, table.element)) refuse(`constant table ${table.name}: ${table.element.name} cannot hold ${value}`);
+      if (!fits(value, table.element))
+        refuse(`constant table ${table.name}: ${table.element.name} cannot hold ${value}`);
     }
   }
   for (const [axis, size] of kernel.block.entries()) {
@@ -82,7 +95,11 @@ function checkName(kernel: KernelIr, what: string, name: string): void {
   );
 }
 
-function checkDistinct(kernel: KernelIr, what: string, items: readonly { readonly id: number; readonly name: string }[]): void {
+function checkDistinct(
+  kernel: KernelIr,
+  what: string,
+  items: readonly { readonly id: number; readonly name: string }[],
+): void {
   const ids = new Set<number>();
   for (const { id, name } of items) {
     checkName(kernel, what, name);
@@ -96,10 +113,16 @@ function checkShared(kernel: KernelIr, array: SharedArray): void {
   const size = byteSize(element);
   const end = byteOffset + length * size;
   if (byteOffset < 0 || end > kernel.sharedBytes) {
-    throw traceErrorAt(kernel, `shared array ${name} takes bytes ${byteOffset} to ${end} of an arena of ${kernel.sharedBytes}`);
+    throw traceErrorAt(
+      kernel,
+      `shared array ${name} takes bytes ${byteOffset} to ${end} of an arena of ${kernel.sharedBytes}`,
+    );
   }
   if (byteOffset % size !== 0) {
-    throw traceErrorAt(kernel, `shared array ${name} starts at byte ${byteOffset}, not a multiple of its elements' ${size} bytes`);
+    throw traceErrorAt(
+      kernel,
+      `shared array ${name} starts at byte ${byteOffset}, not a multiple of its elements' ${size} bytes`,
+    );
   }
   if (array.purpose === "barrier" && element.name !== "u64") {
     throw traceErrorAt(kernel, `shared array ${name} holds barriers, which are u64, not ${element.name}`);
@@ -127,7 +150,10 @@ class Verifier {
   private roles: RolesNode | undefined;
 
   constructor(private readonly kernel: KernelIr) {
-    this.context = { kernel, parameters: new Map(kernel.parameters.map((parameter) => [parameter.id, parameter])) };
+    this.context = {
+      kernel,
+      parameters: new Map(kernel.parameters.map((parameter) => [parameter.id, parameter])),
+    };
     this.variables = new Set(kernel.variables);
     this.collectDefinitions();
   }
@@ -137,12 +163,14 @@ class Verifier {
     const define = (value: IrValue, site: number): void => {
       const earlier = ids.get(value.id);
       if (earlier !== undefined) this.refuse(`two operations define value ${value.id}`, earlier, site);
-      if (value.id < 0 || value.id >= this.kernel.valueCount) this.refuse(`value ${value.id} is not among the kernel's ${this.kernel.valueCount}`, site);
+      if (value.id < 0 || value.id >= this.kernel.valueCount)
+        this.refuse(`value ${value.id} is not among the kernel's ${this.kernel.valueCount}`, site);
       ids.set(value.id, site);
       this.definitions.set(value, site);
     };
     visitStatements(this.kernel.body, (statement) => {
-      if (statement.kind === "operation" && statement.result !== undefined) define(statement.result, statement.site);
+      if (statement.kind === "operation" && statement.result !== undefined)
+        define(statement.result, statement.site);
       if (statement.kind === "loop") define(statement.counter, statement.site);
     });
   }
@@ -211,10 +239,17 @@ class Verifier {
     if (type.lanes !== 1 || !["i32", "u32", "index"].includes(type.element.name)) {
       this.refuse(`a loop counts in i32, u32 or index, not ${printType(type)}`, loop.site);
     }
-    for (const [name, bound] of [["from", loop.from], ["to", loop.to], ["step", loop.step]] as const) {
+    for (const [name, bound] of [
+      ["from", loop.from],
+      ["to", loop.to],
+      ["step", loop.step],
+    ] as const) {
       this.operand(bound, loop.site);
       if (bound.type.element.name !== type.element.name || bound.type.lanes !== 1) {
-        this.refuse(`a loop that counts in ${printType(type)} has a ${name} of type ${printType(bound.type)}`, loop.site);
+        this.refuse(
+          `a loop that counts in ${printType(type)} has a ${name} of type ${printType(bound.type)}`,
+          loop.site,
+        );
       }
     }
     if (loop.step.kind === "constant" && !(Number(loop.step.value) > 0)) {
@@ -242,7 +277,12 @@ class Verifier {
 
   private constant({ value, type }: IrConstant, site: number): void {
     const { element } = type;
-    const form = element.name === "bool" ? "boolean" : element.name === "i64" || element.name === "u64" ? "bigint" : "number";
+    const form =
+      element.name === "bool"
+        ? "boolean"
+        : element.name === "i64" || element.name === "u64"
+          ? "bigint"
+          : "number";
     // Expressed by `typeof` first: `fits` takes a number for an i64, but no emitter does.
     if (typeof value !== form || !fits(value, element)) {
       this.refuse(`${element.name} cannot hold the constant ${String(value)} (a ${typeof value})`, site);
@@ -265,7 +305,8 @@ class Verifier {
 
   private range(range: RegisterRange, operation: AnyOperation): void {
     const { variable, offset, count } = range;
-    if (!this.variables.has(variable)) this.refuse(`variable ${variable.name} is not part of this kernel`, operation.site);
+    if (!this.variables.has(variable))
+      this.refuse(`variable ${variable.name} is not part of this kernel`, operation.site);
     const whole = Number.isInteger(offset) && Number.isInteger(count) && offset >= 0 && count >= 1;
     if (!whole || offset + count > variable.count) {
       this.refuse(
@@ -278,10 +319,14 @@ class Verifier {
   // Roles -------------------------------------------------------------------------------------------------------------
 
   private rolesSplit(split: RolesNode, place: Place, last: boolean): void {
-    if (place.roles !== undefined) this.refuse("roles inside a role; split the block once", split.site, place.roles.site);
-    if (!place.top) this.refuse("roles inside control flow; split the block at the kernel's top level", split.site);
-    if (this.roles !== undefined) this.refuse("the block is split into roles a second time", split.site, this.roles.site);
-    if (!last) this.refuse("something follows the split into roles; put it before, or into the roles", split.site);
+    if (place.roles !== undefined)
+      this.refuse("roles inside a role; split the block once", split.site, place.roles.site);
+    if (!place.top)
+      this.refuse("roles inside control flow; split the block at the kernel's top level", split.site);
+    if (this.roles !== undefined)
+      this.refuse("the block is split into roles a second time", split.site, this.roles.site);
+    if (!last)
+      this.refuse("something follows the split into roles; put it before, or into the roles", split.site);
     this.roles = split;
     this.roleWarps(split);
     for (const role of split.roles) {
@@ -296,11 +341,21 @@ class Verifier {
     const warps = Math.ceil((x * y * z) / this.kernel.subgroupSize);
     const owner: (string | undefined)[] = new Array(warps).fill(undefined);
     for (const { name, firstWarp, warps: count } of split.roles) {
-      if (!Number.isInteger(firstWarp) || !Number.isInteger(count) || firstWarp < 0 || count < 1 || firstWarp + count > warps) {
-        this.refuse(`role ${name} takes warps ${firstWarp} to ${firstWarp + count - 1}; the block has ${warps}`, split.site);
+      if (
+        !Number.isInteger(firstWarp) ||
+        !Number.isInteger(count) ||
+        firstWarp < 0 ||
+        count < 1 ||
+        firstWarp + count > warps
+      ) {
+        this.refuse(
+          `role ${name} takes warps ${firstWarp} to ${firstWarp + count - 1}; the block has ${warps}`,
+          split.site,
+        );
       }
       for (let warp = firstWarp; warp < firstWarp + count; warp++) {
-        if (owner[warp] !== undefined) this.refuse(`roles ${owner[warp]} and ${name} both take warp ${warp}`, split.site);
+        if (owner[warp] !== undefined)
+          this.refuse(`roles ${owner[warp]} and ${name} both take warp ${warp}`, split.site);
         owner[warp] = name;
       }
     }
@@ -310,7 +365,10 @@ class Verifier {
     if (registers === undefined) return;
     const { count } = registers;
     if (!Number.isInteger(count) || count % 8 !== 0 || count < 24 || count > 256) {
-      this.refuse(`role ${name} asks for ${count} registers; it must be a multiple of 8 from 24 to 256`, split.site);
+      this.refuse(
+        `role ${name} asks for ${count} registers; it must be a multiple of 8 from 24 to 256`,
+        split.site,
+      );
     }
   }
 }
@@ -327,17 +385,36 @@ function checkConstantPositions(kernel: KernelIr): void {
     const { array, offset } = statement.attributes;
     const start = Number(position.value) + offset;
     const { lanes } = statement.name === "load" ? statement.result!.type : statement.operands[1]!.type;
-    const length = array.kind === "shared" ? array.array.length : array.kind === "constant" ? array.table.values.length : undefined;
-    const name = array.kind === "shared" ? array.array.name : array.kind === "constant" ? array.table.name : array.parameter.name;
+    const length =
+      array.kind === "shared"
+        ? array.array.length
+        : array.kind === "constant"
+          ? array.table.values.length
+          : undefined;
+    const name =
+      array.kind === "shared"
+        ? array.array.name
+        : array.kind === "constant"
+          ? array.table.name
+          : array.parameter.name;
     if (start < 0 || (length !== undefined && start + lanes > length)) {
       const holds = length === undefined ? "starts at 0" : `has ${length}`;
-      throw traceErrorAt(kernel, `${statement.name} of element ${start + lanes - 1 < 0 || lanes === 1 ? start : start + lanes - 1} of ${name}, which ${holds}`, statement.site);
+      throw traceErrorAt(
+        kernel,
+        `${statement.name} of element ${start + lanes - 1 < 0 || lanes === 1 ? start : start + lanes - 1} of ${name}, which ${holds}`,
+        statement.site,
+      );
     }
     if (lanes > 1) checkAlignment(kernel, statement, start, lanes);
   });
 }
 
-function checkAlignment(kernel: KernelIr, operation: AnyOperation & { readonly name: "load" | "store" | "atomic" }, start: number, lanes: number): void {
+function checkAlignment(
+  kernel: KernelIr,
+  operation: AnyOperation & { readonly name: "load" | "store" | "atomic" },
+  start: number,
+  lanes: number,
+): void {
   const { array } = operation.attributes;
   if (array.kind === "constant") return;
   const element = array.kind === "shared" ? array.array.element : array.parameter.element;
@@ -345,13 +422,27 @@ function checkAlignment(kernel: KernelIr, operation: AnyOperation & { readonly n
   const bytes = lanes * byteSize(element);
   const address = (array.kind === "shared" ? array.array.byteOffset : 0) + start * byteSize(element);
   if (address % bytes === 0) return;
-  throw traceErrorAt(kernel, `${operation.name} of ${lanes} x ${element.name} at element ${start} of ${name} is not aligned to its ${bytes} bytes`, operation.site);
+  throw traceErrorAt(
+    kernel,
+    `${operation.name} of ${lanes} x ${element.name} at element ${start} of ${name} is not aligned to its ${bytes} bytes`,
+    operation.site,
+  );
 }
 
 // Unused comparisons --------------------------------------------------------------------------------------------------
 
 const truthOperations: ReadonlySet<OperationName> = new Set([
-  "equal", "notEqual", "less", "lessEqual", "greater", "greaterEqual", "isNaN", "and", "or", "xor", "not",
+  "equal",
+  "notEqual",
+  "less",
+  "lessEqual",
+  "greater",
+  "greaterEqual",
+  "isNaN",
+  "and",
+  "or",
+  "xor",
+  "not",
 ]);
 
 /**
@@ -367,7 +458,11 @@ export function checkUnusedComparisons(kernel: KernelIr): void {
   walk(kernel.body);
   const [idle] = unused.values();
   if (idle !== undefined) {
-    throw traceErrorAt(kernel, "nothing consumes this comparison; a JS `if` cannot test it, write `when` or `select`", idle.site);
+    throw traceErrorAt(
+      kernel,
+      "nothing consumes this comparison; a JS `if` cannot test it, write `when` or `select`",
+      idle.site,
+    );
   }
 
   function walk(block: Block): void {

@@ -32,7 +32,11 @@ export function accessSlots(operation: AnyOperation): readonly AccessSlot[] {
     case "copyAsyncArrive":
     case "loadMatrix":
     case "storeMatrix":
-      return [slot(0, sharedReference(operation.attributes.array), operation.attributes.offset, (offset) => ({ offset }))];
+      return [
+        slot(0, sharedReference(operation.attributes.array), operation.attributes.offset, (offset) => ({
+          offset,
+        })),
+      ];
     case "copyAsync": {
       const { target, targetOffset, source, sourceOffset } = operation.attributes;
       return [
@@ -58,9 +62,13 @@ export function accessSlots(operation: AnyOperation): readonly AccessSlot[] {
   }
 }
 
-function warpgroupSlots({ attributes: { sharedA, sharedB } }: OperationNode<"warpgroupMma">): readonly AccessSlot[] {
+function warpgroupSlots({
+  attributes: { sharedA, sharedB },
+}: OperationNode<"warpgroupMma">): readonly AccessSlot[] {
   const matrix = (position: number, operand: SharedMatrix, name: "sharedA" | "sharedB"): AccessSlot =>
-    slot(position, sharedReference(operand.array), operand.offset, (offset) => ({ [name]: { ...operand, offset } }));
+    slot(position, sharedReference(operand.array), operand.offset, (offset) => ({
+      [name]: { ...operand, offset },
+    }));
   return sharedA === undefined
     ? [matrix(0, sharedB, "sharedB")]
     : [matrix(0, sharedA, "sharedA"), matrix(1, sharedB, "sharedB")];
@@ -70,7 +78,12 @@ function sharedReference(array: SharedArray): ArrayReference {
   return { kind: "shared", array };
 }
 
-function slot(operand: number, array: ArrayReference, offset: number, attribute: (offset: number) => object): AccessSlot {
+function slot(
+  operand: number,
+  array: ArrayReference,
+  offset: number,
+  attribute: (offset: number) => object,
+): AccessSlot {
   return {
     operand,
     array,

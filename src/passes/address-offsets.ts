@@ -14,7 +14,16 @@
  * - u32: ranges must prove it.
  * - Under a conversion to `index`, ranges must prove it for both signs.
  */
-import type { AnyOperation, Block, IrConstant, IrValue, KernelIr, Operand, Statement, ValueType } from "../ir/nodes.ts";
+import type {
+  AnyOperation,
+  Block,
+  IrConstant,
+  IrValue,
+  KernelIr,
+  Operand,
+  Statement,
+  ValueType,
+} from "../ir/nodes.ts";
 import { innerBlocks } from "../ir/parameters.ts";
 import type { TargetFacts } from "../target/facts.ts";
 import { type AccessSlot, accessSlots } from "./accesses.ts";
@@ -123,7 +132,8 @@ class Plan {
     const position = node.operands[slot.operand]!;
     const { constant } = this.peel(position);
     const offset = slot.offset + constant;
-    if (constant === 0 || Math.abs(offset) > farthest || !this.isMovable(position, constant, slot)) return node;
+    if (constant === 0 || Math.abs(offset) > farthest || !this.isMovable(position, constant, slot))
+      return node;
     const base = position.kind === "constant" ? constantOf(position.type, 0) : this.sum(position);
     return slot.with(node, base, offset);
   }
@@ -143,16 +153,21 @@ class Plan {
     if (operand.kind === "constant") return { terms: [], constant: Number(operand.value) };
     const known = this.peeled.get(operand);
     if (known !== undefined) return known;
-    const peeled = this.peelValue(operand) ?? { terms: [{ sign: 1, part: { kind: "value", of: operand } }], constant: 0 };
+    const peeled = this.peelValue(operand) ?? {
+      terms: [{ sign: 1, part: { kind: "value", of: operand } }],
+      constant: 0,
+    };
     this.peeled.set(operand, peeled);
     return peeled;
   }
 
   private peelValue(value: IrValue): Peeled | undefined {
     const definition = this.definitions.get(value);
-    if (definition === undefined || value.type.lanes !== 1 || !addressTypes.has(value.type.element.name)) return undefined;
+    if (definition === undefined || value.type.lanes !== 1 || !addressTypes.has(value.type.element.name))
+      return undefined;
     const parts = this.peelOperation(definition, value);
-    if (parts === undefined || !Number.isSafeInteger(parts.constant) || parts.terms.length > mostTerms) return undefined;
+    if (parts === undefined || !Number.isSafeInteger(parts.constant) || parts.terms.length > mostTerms)
+      return undefined;
     const constant = residue(parts.constant, value.type);
     return constant === 0 ? undefined : { terms: parts.terms, constant };
   }
@@ -198,7 +213,8 @@ class Plan {
 
   private shifted(base: Operand, count: Operand, value: IrValue): Peeled | undefined {
     // 2^31 is no i32; whoever shifts so far addresses nothing.
-    if (count.kind !== "constant" || !(Number(count.value) >= 0 && Number(count.value) < 31)) return undefined;
+    if (count.kind !== "constant" || !(Number(count.value) >= 0 && Number(count.value) < 31))
+      return undefined;
     return this.times(base, constantOf(value.type, 2 ** Number(count.value)), value);
   }
 
@@ -218,7 +234,9 @@ class Plan {
   private sum(value: IrValue): Operand {
     const known = this.sums.get(value);
     if (known !== undefined) return known;
-    const terms = [...this.peel(value).terms].sort((a, b) => this.order.get(a.part.of)! - this.order.get(b.part.of)!);
+    const terms = [...this.peel(value).terms].sort(
+      (a, b) => this.order.get(a.part.of)! - this.order.get(b.part.of)!,
+    );
     let total: Operand | undefined;
     for (const { part } of terms.filter(({ sign }) => sign === 1)) {
       const operand = this.part(part);
@@ -255,7 +273,11 @@ class Plan {
   }
 
   /** A new operation after the one that defines `after`, and after those that were added there before. */
-  private emit(name: "add" | "sub" | "mul" | "convert", operands: readonly Operand[], after: IrValue): IrValue {
+  private emit(
+    name: "add" | "sub" | "mul" | "convert",
+    operands: readonly Operand[],
+    after: IrValue,
+  ): IrValue {
     const definition = this.definitions.get(after)!;
     const result = this.supply.value(after.type);
     const added = operation(name, result, operands, {}, definition.site);
@@ -267,6 +289,7 @@ class Plan {
 }
 
 function sum(a: Peeled, b: Peeled, sign: 1 | -1): Peeled {
-  const others = sign === 1 ? b.terms : b.terms.map((term): Term => ({ sign: term.sign === 1 ? -1 : 1, part: term.part }));
+  const others =
+    sign === 1 ? b.terms : b.terms.map((term): Term => ({ sign: term.sign === 1 ? -1 : 1, part: term.part }));
   return { terms: [...a.terms, ...others], constant: a.constant + sign * b.constant };
 }

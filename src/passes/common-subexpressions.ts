@@ -56,7 +56,8 @@ function isShareable(operation: AnyOperation): boolean {
 /** The same text for operations that compute the same. */
 function keyOf(operation: AnyOperation): string {
   const operands = operation.operands.map(operandKey);
-  if (isCommutative(operation.name) && operands[0]! > operands[1]!) operands.splice(0, 2, operands[1]!, operands[0]!);
+  if (isCommutative(operation.name) && operands[0]! > operands[1]!)
+    operands.splice(0, 2, operands[1]!, operands[0]!);
   return `${operation.name} ${printType(operation.result!.type)} ${operands.join(" ")} ${attributesKey(operation)}`;
 }
 

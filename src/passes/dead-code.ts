@@ -10,16 +10,28 @@ import { visitStatements } from "../ir/parameters.ts";
 import { isJump, mapBlocks, visitOperands, withBody, withStatements } from "./rewrite.ts";
 
 export function dropDeadCode(kernel: KernelIr): KernelIr {
-  return withBody(kernel, new Sweeper(kernel).block(kernel.body));
+  const sweeper = new Sweeper(kernel);
+  const swept = withBody(kernel, sweeper.block(kernel.body));
+  // Control flow that is gone no longer uses its conditions and bounds.
+  return sweeper.droppedControl ? dropDeadCode(swept) : swept;
 }
 
 /** Without effect although not pure: collectives, whose lanes need not meet if nobody wants the answer. */
-const collectives: ReadonlySet<OperationName> = new Set(["shuffle", "vote", "ballot", "subgroupReduce", "electOne"]);
+const collectives: ReadonlySet<OperationName> = new Set([
+  "shuffle",
+  "vote",
+  "ballot",
+  "subgroupReduce",
+  "electOne",
+]);
 
 function isDroppable(operation: AnyOperation): boolean {
   if (operation.result === undefined) return false;
   if (operations[operation.name].pure || operation.name === "readRegister") return true;
-  return collectives.has(operation.name) || (operation.name === "load" && operation.attributes.cache !== "volatile");
+  return (
+    collectives.has(operation.name) ||
+    (operation.name === "load" && operation.attributes.cache !== "volatile")
+  );
 }
 
 /** Counts uses, then takes away, one after another, what has none. */
@@ -30,6 +42,7 @@ class Sweeper {
   private readonly writes = new Map<RegisterVariable, AnyOperation[]>();
   private readonly dead = new Set<Statement>();
   private readonly pending: AnyOperation[] = [];
+  droppedControl = false;
 
   constructor(kernel: KernelIr) {
     visitStatements(kernel.body, (statement) => this.count(statement));
@@ -85,9 +98,15 @@ class Sweeper {
     for (const statement of block.statements) {
       if (this.dead.has(statement)) continue;
       const current = mapBlocks(statement, this.block);
-      if (isEmpty(current)) continue;
+      if (isEmpty(current)) {
+        this.droppedControl = true;
+        continue;
+      }
       kept.push(current);
-      if (isJump(current)) break;
+      if (isJump(current)) {
+        this.droppedControl ||= statement !== block.statements.at(-1);
+        break;
+      }
     }
     return withStatements(block, kept);
   };
@@ -95,6 +114,7 @@ class Sweeper {
 
 /** Control flow around nothing. A `while` may be meant to wait, and stays. */
 function isEmpty(statement: Statement): boolean {
-  if (statement.kind === "if") return statement.then.statements.length + statement.otherwise.statements.length === 0;
+  if (statement.kind === "if")
+    return statement.then.statements.length + statement.otherwise.statements.length === 0;
   return statement.kind === "loop" && statement.body.statements.length === 0;
 }

@@ -1,7 +1,17 @@
 /**
  * @file Folding: operations simplified, control flow on known conditions resolved.
  */
-import type { AnyOperation, Block, IfNode, IrValue, KernelIr, LoopNode, Operand, Statement, WhileNode } from "../ir/nodes.ts";
+import type {
+  AnyOperation,
+  Block,
+  IfNode,
+  IrValue,
+  KernelIr,
+  LoopNode,
+  Operand,
+  Statement,
+  WhileNode,
+} from "../ir/nodes.ts";
 import { operations } from "../ir/operations.ts";
 import { innerBlocks } from "../ir/parameters.ts";
 import { isJump, mapBlocks, mapOperands, Replacements, withBody, withStatements } from "./rewrite.ts";

@@ -2,7 +2,16 @@
  * @file Small branches become selections: an `if` whose sides only compute a few cheap values and assign scalar
  * variables is replaced by both sides' computations and one `select` for each variable.
  */
-import type { AnyOperation, Block, IfNode, KernelIr, Operand, RegisterRange, RegisterVariable, Statement } from "../ir/nodes.ts";
+import type {
+  AnyOperation,
+  Block,
+  IfNode,
+  KernelIr,
+  Operand,
+  RegisterRange,
+  RegisterVariable,
+  Statement,
+} from "../ir/nodes.ts";
 import { type OperationName, operations } from "../ir/operations.ts";
 import { visitStatements } from "../ir/parameters.ts";
 import { mapBlocks, operation, sameOperand, ValueSupply, withBody, withStatements } from "./rewrite.ts";
@@ -11,9 +20,36 @@ import { mapBlocks, operation, sameOperand, ValueSupply, withBody, withStatement
 const mostOperations = 4;
 
 const cheap: ReadonlySet<OperationName> = new Set([
-  "add", "sub", "mul", "neg", "abs", "min", "max", "fma", "and", "or", "xor", "not", "shiftLeft", "shiftRight",
-  "equal", "notEqual", "less", "lessEqual", "greater", "greaterEqual", "isNaN", "select", "convert", "bitcast",
-  "compose", "extract", "builtin", "parameter", "bufferSize", "bufferStride",
+  "add",
+  "sub",
+  "mul",
+  "neg",
+  "abs",
+  "min",
+  "max",
+  "fma",
+  "and",
+  "or",
+  "xor",
+  "not",
+  "shiftLeft",
+  "shiftRight",
+  "equal",
+  "notEqual",
+  "less",
+  "lessEqual",
+  "greater",
+  "greaterEqual",
+  "isNaN",
+  "select",
+  "convert",
+  "bitcast",
+  "compose",
+  "extract",
+  "builtin",
+  "parameter",
+  "bufferSize",
+  "bufferStride",
 ]);
 
 export function convertIfs(kernel: KernelIr): KernelIr {
@@ -40,7 +76,12 @@ class Converter {
     this.supply = new ValueSupply(kernel);
     const plain = new Set(kernel.variables.filter(({ count }) => count === 1));
     visitStatements(kernel.body, (statement) => {
-      if (statement.kind !== "operation" || statement.name === "readRegister" || statement.name === "writeRegister") return;
+      if (
+        statement.kind !== "operation" ||
+        statement.name === "readRegister" ||
+        statement.name === "writeRegister"
+      )
+        return;
       for (const { variable } of statement.registers) plain.delete(variable);
     });
     this.plain = plain;

@@ -24,7 +24,12 @@ import { checkConvergence } from "./uniformity.ts";
 
 export { analyseRanges, type Range, type Ranges } from "./ranges.ts";
 export {
-  analyseControl, analyseUniformity, checkConvergence, type ConvergenceOptions, type Uniformity, type UniformityAnalysis,
+  analyseControl,
+  analyseUniformity,
+  type ConvergenceOptions,
+  checkConvergence,
+  type Uniformity,
+  type UniformityAnalysis,
 } from "./uniformity.ts";
 
 /** A pass by name. */
@@ -34,7 +39,15 @@ export interface Pass {
 }
 
 export type PassName =
-  | "fold" | "share" | "reduce-strength" | "convert-ifs" | "split-addresses" | "narrow" | "hoist" | "drop" | "renumber";
+  | "fold"
+  | "share"
+  | "reduce-strength"
+  | "convert-ifs"
+  | "split-addresses"
+  | "narrow"
+  | "hoist"
+  | "drop"
+  | "renumber";
 
 /** Every pass once. */
 export const passes: { readonly [Name in PassName]: Pass["run"] } = {
@@ -54,12 +67,20 @@ export const passes: { readonly [Name in PassName]: Pass["run"] } = {
  * shifts, and sharing afterwards finds the sums that splitting made equal.
  */
 export const pipeline: readonly PassName[] = [
-  "fold", "share", "drop",
+  "fold",
+  "share",
+  "drop",
   "convert-ifs",
-  "split-addresses", "narrow",
-  "fold", "share", "drop",
-  "reduce-strength", "fold",
-  "hoist", "share", "drop",
+  "split-addresses",
+  "narrow",
+  "fold",
+  "share",
+  "drop",
+  "reduce-strength",
+  "fold",
+  "hoist",
+  "share",
+  "drop",
   "renumber",
 ];
 

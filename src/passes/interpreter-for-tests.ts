@@ -1,8 +1,23 @@
 /**
  * @file Runs the single-lane part of the representation on the host, for tests: what a kernel stores, in order.
  */
-import { type ElementValue, evaluateOperation, type HostValue, isEvaluable, lanesOf } from "../ir/evaluate.ts";
-import type { AnyOperation, ArrayReference, Block, IrValue, KernelIr, Operand, RegisterVariable, Statement } from "../ir/nodes.ts";
+import {
+  type ElementValue,
+  evaluateOperation,
+  type HostValue,
+  isEvaluable,
+  lanesOf,
+} from "../ir/evaluate.ts";
+import type {
+  AnyOperation,
+  ArrayReference,
+  Block,
+  IrValue,
+  KernelIr,
+  Operand,
+  RegisterVariable,
+  Statement,
+} from "../ir/nodes.ts";
 import type { BuiltinName } from "../ir/operations.ts";
 import { convertValue } from "../types/convert.ts";
 import { i32 } from "../types/types.ts";
@@ -18,6 +33,8 @@ export interface Store {
 export interface Launch {
   readonly builtins: { readonly [Name in BuiltinName]?: number };
   readonly parameters: readonly ElementValue[];
+  /** Sees each value as it is computed. */
+  readonly observe?: (value: IrValue, computed: HostValue) => void;
 }
 
 export interface Outcome {
@@ -45,8 +62,13 @@ export function interpret(kernel: KernelIr, launch: Launch): Outcome {
       return values.get(operand)!;
     }
     const { value, type } = operand;
-    const held = type.element.class === "float" ? convertValue(value, { ...type.element }, type.element) : value;
+    const held = type.element.class === "float" ? convertValue(value, type.element, type.element) : value;
     return type.lanes === 1 ? held : new Array<ElementValue>(type.lanes).fill(held);
+  }
+
+  function define(value: IrValue, computed: HostValue): void {
+    values.set(value, computed);
+    launch.observe?.(value, computed);
   }
 
   function block({ statements }: Block): Jump {
@@ -68,7 +90,7 @@ export function interpret(kernel: KernelIr, launch: Launch): Outcome {
       case "loop": {
         const [from, to, step] = [get(statement.from), get(statement.to), get(statement.step)] as number[];
         for (let counter = from!; counter < to!; counter += step!) {
-          values.set(statement.counter, counter);
+          define(statement.counter, counter);
           const jump = block(statement.body);
           if (jump === "break") break;
           if (jump === "exit") return jump;
@@ -95,7 +117,7 @@ export function interpret(kernel: KernelIr, launch: Launch): Outcome {
   function operation(node: AnyOperation): void {
     counts.set(node.name, (counts.get(node.name) ?? 0) + 1);
     const result = compute(node);
-    if (node.result !== undefined) values.set(node.result, result!);
+    if (node.result !== undefined) define(node.result, result!);
   }
 
   function compute(node: AnyOperation): HostValue | undefined {
@@ -125,13 +147,20 @@ export function interpret(kernel: KernelIr, launch: Launch): Outcome {
         const value = get(node.operands[1]!);
         const array = nameOf(node.attributes.array);
         stores.push({ array, position: position(node), value });
-        for (const [lane, element] of lanesOf(value).entries()) memory.set(`${array}[${position(node) + lane}]`, element);
+        for (const [lane, element] of lanesOf(value).entries())
+          memory.set(`${array}[${position(node) + lane}]`, element);
         return undefined;
       }
       default: {
         if (!isEvaluable(node.name)) throw new Error(`${node.name} has no single lane`);
         const types = node.operands.map((operand) => operand.type);
-        return evaluateOperation(node.name, node.operands.map(get), types, node.result!.type, node.attributes as never);
+        return evaluateOperation(
+          node.name,
+          node.operands.map(get),
+          types,
+          node.result!.type,
+          node.attributes as never,
+        );
       }
     }
   }
@@ -155,5 +184,9 @@ export function interpret(kernel: KernelIr, launch: Launch): Outcome {
 }
 
 function nameOf(array: ArrayReference): string {
-  return array.kind === "buffer" ? array.parameter.name : array.kind === "shared" ? array.array.name : array.table.name;
+  return array.kind === "buffer"
+    ? array.parameter.name
+    : array.kind === "shared"
+      ? array.array.name
+      : array.table.name;
 }

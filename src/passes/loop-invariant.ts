@@ -52,7 +52,11 @@ function hoistFrom(loop: LoopNode | WhileNode): readonly Statement[] {
   return hoisted.length === 0 ? [loop] : [...hoisted, { ...loop, body: { statements: kept } }];
 }
 
-function isInvariant(statement: Statement, inside: ReadonlySet<IrValue>, mayMoveLoads: boolean): statement is AnyOperation {
+function isInvariant(
+  statement: Statement,
+  inside: ReadonlySet<IrValue>,
+  mayMoveLoads: boolean,
+): statement is AnyOperation {
   if (statement.kind !== "operation" || statement.result === undefined) return false;
   const arithmetic = operations[statement.name].pure && statement.result.type.element.name === "index";
   if (!arithmetic && !(mayMoveLoads && isReadOnlyLoad(statement))) return false;

@@ -35,7 +35,18 @@ function rewrite(block: Block, plan: Plan): Block {
 const narrowType: ValueType = { element: i32, lanes: 1 };
 
 /** Same results in i32 as long as operands and result fit. */
-const narrowable: ReadonlySet<OperationName> = new Set(["add", "sub", "mul", "fma", "min", "max", "div", "rem", "floorDiv", "floorMod"]);
+const narrowable: ReadonlySet<OperationName> = new Set([
+  "add",
+  "sub",
+  "mul",
+  "fma",
+  "min",
+  "max",
+  "div",
+  "rem",
+  "floorDiv",
+  "floorMod",
+]);
 
 class Plan {
   readonly accesses = new Map<AnyOperation, AnyOperation>();
@@ -89,7 +100,9 @@ class Plan {
     if (definition.name === "convert") {
       const [source] = definition.operands;
       if (source!.type.element.name === "i32") return source;
-      return source!.type.element.name === "u32" ? this.add(value, "convert", [source!], definition.site) : undefined;
+      return source!.type.element.name === "u32"
+        ? this.add(value, "convert", [source!], definition.site)
+        : undefined;
     }
     if (!narrowable.has(definition.name)) return undefined;
     const operands: Operand[] = [];

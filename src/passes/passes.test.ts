@@ -1,27 +1,28 @@
 /** @file Every pass and the whole pipeline keep what random kernels store. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { KernelIr } from "../ir/nodes.ts";
 import { print } from "../ir/printer.ts";
 import { verifyOptimised } from "../ir/verifier.ts";
 import { nvidiaTarget } from "../target/nvidia.ts";
-import { type PassName, optimise, passes } from "./index.ts";
-import { interpret, type Launch } from "./interpreter-for-tests.ts";
-import { growKernel } from "./program-for-tests.ts";
-import type { KernelIr } from "../ir/nodes.ts";
+import { optimise, type PassName, passes } from "./index.ts";
+import { interpret, type Store } from "./interpreter-for-tests.ts";
+import { argumentsFor, growKernel } from "./program-for-tests.ts";
 
 const factsForTests = nvidiaTarget("sm_90a");
 
-const launches: readonly Launch[] = [
-  { builtins: { threadIndexX: 0, blockIndexX: 0 }, parameters: [0, 0, 0, 0, 0, 7] },
-  { builtins: { threadIndexX: 31, blockIndexX: 1000 }, parameters: [0, 0, 0, 0, 0, -5] },
-];
-
-function stores(kernel: KernelIr) {
-  return launches.map((launch) => interpret(kernel, launch).stores);
+function stores(kernel: KernelIr): readonly (readonly Store[])[] {
+  return [0, 1, 2, 4, 6, 7, 13].map((choice) => {
+    const builtins = { threadIndexX: (choice * 5) % 32, blockIndexX: choice * 1000 };
+    return interpret(kernel, { builtins, parameters: argumentsFor(kernel, choice) }).stores;
+  });
 }
 
 const tapes = fc.array(fc.nat(1_000_000), { minLength: 20, maxLength: 400, size: "max" });
-const runs = { numRuns: Number(process.env["TILEWRIGHT_PROPERTY_RUNS"] ?? 150), seed: 20240607 };
+const runs = {
+  numRuns: Number(process.env.TILEWRIGHT_PROPERTY_RUNS ?? 150),
+  seed: Number(process.env.TILEWRIGHT_PROPERTY_SEED ?? 20240607),
+};
 
 function holds(transform: (kernel: KernelIr) => KernelIr): void {
   fc.assert(

@@ -3,8 +3,16 @@
  * kernel. Every variable is assigned first, every loop ends, every position accessed is within 0 … 2^31.
  */
 import { constant, KernelBuilder } from "../ir/builder-for-tests.ts";
-import type { BufferParameter, IrValue, KernelIr, Lanes, Operand, RegisterVariable, SharedArray } from "../ir/nodes.ts";
-import { bool, type ElementType, f16, f32, f64, i32, i64, index, u32, u64, u8 } from "../types/types.ts";
+import type {
+  BufferParameter,
+  IrValue,
+  KernelIr,
+  Lanes,
+  Operand,
+  RegisterVariable,
+  SharedArray,
+} from "../ir/nodes.ts";
+import { bool, type ElementType, f16, f32, f64, i32, i64, index, u8, u32, u64 } from "../types/types.ts";
 
 const integers: readonly ElementType[] = [i32, u32, i64, u64];
 const floats: readonly ElementType[] = [f32, f16, f64];
@@ -22,6 +30,17 @@ const corners: { readonly [name: string]: readonly (number | bigint | boolean)[]
   f64: [0, -0, 1, -1, 0.1, 1e300, NaN],
   bool: [true, false],
 };
+
+const scalarTypes: readonly ElementType[] = [...numbers, index];
+
+/** Values for the kernels' parameters; `choice` picks a corner of each type. */
+export function argumentsFor(kernel: KernelIr, choice: number): readonly (number | bigint | boolean)[] {
+  return kernel.parameters.map((parameter) => {
+    if (parameter.kind !== "scalar") return 0;
+    const values = corners[parameter.element.name]!;
+    return values[choice % values.length]!;
+  });
+}
 
 /** The kernel that a tape describes. */
 export function growKernel(tape: readonly number[]): KernelIr {
@@ -45,15 +64,19 @@ class Grower {
     this.inputs = [b.buffer("in_f32", f32, "read"), b.buffer("in_u8", u8, "read")];
     this.outputs = [b.buffer("out_f32", f32), b.buffer("out_i32", i32), b.buffer("out_u64", u64)];
     this.tile = b.shared("tile", f32, 1 << 12);
-    const scalar = b.scalarParameter("n", i32);
+    const scalars = scalarTypes.map((type) => b.scalarParameter(`p_${type.name}`, type));
     this.variables = [i32, u32, f32, bool, index].map((type) => b.variable(`v_${type.name}`, type));
     this.variables.push(b.variable("pair", f32, 1, 2), b.variable("several", i32, 3));
     this.make(b.builtin("threadIndexX"));
     this.make(b.builtin("blockIndexX"));
-    this.make(b.parameter(scalar));
+    for (const scalar of scalars) this.make(b.parameter(scalar));
     for (const variable of this.variables) {
       for (let element = 0; element < variable.count; element++) {
-        b.write(variable, constant(variable.type.element, corners[variable.type.element.name]![1]!, variable.type.lanes), element);
+        b.write(
+          variable,
+          constant(variable.type.element, corners[variable.type.element.name]![1]!, variable.type.lanes),
+          element,
+        );
       }
     }
   }
@@ -126,7 +149,11 @@ class Grower {
         return;
       case 10:
       case 11:
-        b.if(this.operand(bool), this.inner(() => this.statements()), this.next(2) === 0 ? undefined : this.inner(() => this.statements()));
+        b.if(
+          this.operand(bool),
+          this.inner(() => this.statements()),
+          this.next(2) === 0 ? undefined : this.inner(() => this.statements()),
+        );
         return;
       case 12:
         this.loop();
@@ -183,7 +210,10 @@ class Grower {
   private operand(element: ElementType, lanes: Lanes = 1): Operand {
     const fitting = this.scopes.flat().filter(({ type }) => type.element === element && type.lanes === lanes);
     const pick = this.next(fitting.length + 2);
-    return fitting[fitting.length - 1 - pick] ?? constant(element, this.choose(corners[element.name] ?? [0]), lanes);
+    return (
+      fitting[fitting.length - 1 - pick] ??
+      constant(element, this.choose(corners[element.name] ?? [0]), lanes)
+    );
   }
 
   private arithmetic(): IrValue {
@@ -198,16 +228,31 @@ class Grower {
         if (type === index) return b.calculate("floorMod", a, constant(index, 1 + this.next(8)));
         return type.class === "float"
           ? b.calculate("fma", a, this.operand(type), this.operand(type))
-          : b.calculate(this.choose(["div", "rem", "floorDiv", "floorMod", "and", "or", "xor"]), a, this.operand(type));
+          : b.calculate(
+              this.choose(["div", "rem", "floorDiv", "floorMod", "and", "or", "xor"]),
+              a,
+              this.operand(type),
+            );
       case 3:
         if (type.class === "float" || type === index) return b.calculate(this.choose(["neg", "abs"]), a);
-        return b.op(this.choose(["shiftLeft", "shiftRight"]), a.type, [a, this.operand(this.choose([i32, u32]))], {});
+        return b.op(
+          this.choose(["shiftLeft", "shiftRight"]),
+          a.type,
+          [a, this.operand(this.choose([i32, u32]))],
+          {},
+        );
       case 4:
         return b.convert(a, this.choose(numbers));
       case 5:
         return b.select(this.operand(bool), a, this.operand(type));
       default: {
-        const [from, to] = this.choose([[i32, u32], [u32, i32], [f32, u32], [i32, f32], [i64, f64]] as const);
+        const [from, to] = this.choose([
+          [i32, u32],
+          [u32, i32],
+          [f32, u32],
+          [i32, f32],
+          [i64, f64],
+        ] as const);
         return b.op("bitcast", { element: to, lanes: 1 }, [this.operand(from)], {});
       }
     }
@@ -217,7 +262,9 @@ class Grower {
     const { b } = this;
     if (this.next(3) === 0) {
       const a = this.operand(bool);
-      return this.next(2) === 0 ? b.calculate("not", a) : b.calculate(this.choose(["and", "or", "xor"]), a, this.operand(bool));
+      return this.next(2) === 0
+        ? b.calculate("not", a)
+        : b.calculate(this.choose(["and", "or", "xor"]), a, this.operand(bool));
     }
     const type = this.choose([i32, u32, index, f32]);
     const name = this.choose(["equal", "notEqual", "less", "lessEqual", "greater", "greaterEqual"] as const);

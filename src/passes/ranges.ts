@@ -6,7 +6,17 @@
  * are taken for granted, as every target does: a loop's counter does not wrap (its last step stays within its type), and
  * a register variable is written before it is read.
  */
-import type { AnyOperation, Block, IrValue, KernelIr, LoopNode, Operand, RegisterVariable, Statement, ValueType } from "../ir/nodes.ts";
+import type {
+  AnyOperation,
+  Block,
+  IrValue,
+  KernelIr,
+  LoopNode,
+  Operand,
+  RegisterVariable,
+  Statement,
+  ValueType,
+} from "../ir/nodes.ts";
 import type { BuiltinName, OperationName } from "../ir/operations.ts";
 import { innerBlocks } from "../ir/parameters.ts";
 import type { TargetFacts } from "../target/facts.ts";
@@ -53,7 +63,12 @@ function join(a: Range, b: Range): Range {
 
 /** The least range that holds a function's values, where that function is monotone in each argument. */
 function corners(a: Range, b: Range, compute: (x: number, y: number) => number): Range {
-  const values = [compute(a.low, b.low), compute(a.low, b.high), compute(a.high, b.low), compute(a.high, b.high)];
+  const values = [
+    compute(a.low, b.low),
+    compute(a.low, b.high),
+    compute(a.high, b.low),
+    compute(a.high, b.high),
+  ];
   return { low: Math.min(...values), high: Math.max(...values) };
 }
 
@@ -101,11 +116,14 @@ const transfers: { readonly [Name in OperationName]?: Transfer } = {
     return nonNegative(b) ? { low: 0, high: b.high } : undefined;
   },
   or: (a, b) => {
-    return nonNegative(a, b) ? { low: Math.max(a.low, b.low), high: allOnesAbove(Math.max(a.high, b.high)) } : undefined;
+    return nonNegative(a, b)
+      ? { low: Math.max(a.low, b.low), high: allOnesAbove(Math.max(a.high, b.high)) }
+      : undefined;
   },
   xor: (a, b) => (nonNegative(a, b) ? { low: 0, high: allOnesAbove(Math.max(a.high, b.high)) } : undefined),
   shiftLeft: (a, b) => (isPlainCount(b) ? corners(a, b, (x, count) => x * 2 ** count) : undefined),
-  shiftRight: (a, b) => (isPlainCount(b) ? corners(a, b, (x, count) => Math.floor(x / 2 ** count)) : undefined),
+  shiftRight: (a, b) =>
+    isPlainCount(b) ? corners(a, b, (x, count) => Math.floor(x / 2 ** count)) : undefined,
 };
 
 class Analyser {
@@ -204,7 +222,8 @@ class Analyser {
       case "abs": {
         const range = this.rangeOf(operands[0]!);
         if (range === undefined) return undefined;
-        const least = range.low <= 0 && range.high >= 0 ? 0 : Math.min(Math.abs(range.low), Math.abs(range.high));
+        const least =
+          range.low <= 0 && range.high >= 0 ? 0 : Math.min(Math.abs(range.low), Math.abs(range.high));
         return { low: least, high: Math.max(-range.low, range.high) };
       }
       case "fma":

@@ -23,7 +23,10 @@ class Renumberer {
   };
 
   readonly block = (block: Block): Block => {
-    return withStatements(block, block.statements.map((statement) => this.statement(statement)));
+    return withStatements(
+      block,
+      block.statements.map((statement) => this.statement(statement)),
+    );
   };
 
   private statement(statement: Statement): Statement {

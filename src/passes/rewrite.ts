@@ -4,7 +4,16 @@
  * Nodes are immutable. A rewritten statement is a new node; one that did not change stays the same object, so that a pass
  * that finds nothing to do returns the kernel it was given.
  */
-import type { AnyOperation, Block, IrConstant, IrValue, KernelIr, Operand, Statement, ValueType } from "../ir/nodes.ts";
+import type {
+  AnyOperation,
+  Block,
+  IrConstant,
+  IrValue,
+  KernelIr,
+  Operand,
+  Statement,
+  ValueType,
+} from "../ir/nodes.ts";
 import type { Attributes, OperationName } from "../ir/operations.ts";
 
 /** Hands out values with ids that the kernel has not used. */
@@ -39,7 +48,15 @@ export function operation<Name extends OperationName>(
   site: number,
 ): AnyOperation {
   // The union is discriminated by `name`; a generic constructor cannot tell TypeScript so.
-  return { kind: "operation", name, result, operands, registers: [], attributes, site } as unknown as AnyOperation;
+  return {
+    kind: "operation",
+    name,
+    result,
+    operands,
+    registers: [],
+    attributes,
+    site,
+  } as unknown as AnyOperation;
 }
 
 export function constantOf(type: ValueType, value: number | bigint | boolean): IrConstant {
@@ -96,7 +113,9 @@ export function mapBlocks(
     case "if": {
       const then = rewrite(statement.then);
       const otherwise = rewrite(statement.otherwise);
-      return then === statement.then && otherwise === statement.otherwise ? statement : { ...statement, then, otherwise };
+      return then === statement.then && otherwise === statement.otherwise
+        ? statement
+        : { ...statement, then, otherwise };
     }
     case "loop": {
       const body = rewrite(statement.body);
@@ -168,7 +187,11 @@ export function isJump(statement: Statement): boolean {
 
 /** Whether two constants are the same value of the same type; tells 0 from -0. */
 export function sameConstant(a: IrConstant, b: IrConstant): boolean {
-  return a.type.element.name === b.type.element.name && a.type.lanes === b.type.lanes && Object.is(a.value, b.value);
+  return (
+    a.type.element.name === b.type.element.name &&
+    a.type.lanes === b.type.lanes &&
+    Object.is(a.value, b.value)
+  );
 }
 
 /** Whether two operands are certainly the same value. */

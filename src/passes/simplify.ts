@@ -4,7 +4,14 @@
  * Floats keep what IEEE 754 makes exact: x·1, x/1, x-0, x+(-0). Never x+0 (it turns -0 into +0), never x·0 (NaN, -0),
  * never another order of additions. Integers wrap, so their sums and products may be reordered.
  */
-import { type ElementValue, type EvaluableName, evaluateOperation, type HostValue, isEvaluable, isExact } from "../ir/evaluate.ts";
+import {
+  type ElementValue,
+  type EvaluableName,
+  evaluateOperation,
+  type HostValue,
+  isEvaluable,
+  isExact,
+} from "../ir/evaluate.ts";
 import type { AnyOperation, IrConstant, Operand, ValueType } from "../ir/nodes.ts";
 import type { OperationName } from "../ir/operations.ts";
 import { roundingTo } from "../types/convert.ts";
@@ -74,8 +81,19 @@ function evaluateConstants(operation: AnyOperation): IrConstant | undefined {
   return folded;
 }
 
-function evaluate(name: EvaluableName, operands: readonly IrConstant[], type: ValueType, attributes: object = {}): HostValue {
-  return evaluateOperation(name, operands.map(hostValue), operands.map((operand) => operand.type), type, attributes as never);
+function evaluate(
+  name: EvaluableName,
+  operands: readonly IrConstant[],
+  type: ValueType,
+  attributes: object = {},
+): HostValue {
+  return evaluateOperation(
+    name,
+    operands.map(hostValue),
+    operands.map((operand) => operand.type),
+    type,
+    attributes as never,
+  );
 }
 
 /** Two constants of one type combined; undefined where the result is beyond what `index` counts exactly. */
@@ -85,7 +103,18 @@ function combine(name: "add" | "sub" | "mul", a: IrConstant, b: IrConstant): IrC
   return exact ? combined : undefined;
 }
 
-const commutative: ReadonlySet<OperationName> = new Set(["add", "mul", "mulHigh", "min", "max", "and", "or", "xor", "equal", "notEqual"]);
+const commutative: ReadonlySet<OperationName> = new Set([
+  "add",
+  "mul",
+  "mulHigh",
+  "min",
+  "max",
+  "and",
+  "or",
+  "xor",
+  "equal",
+  "notEqual",
+]);
 
 /** Whether the first two operands may trade places. */
 export function isCommutative(name: OperationName): boolean {
@@ -186,10 +215,13 @@ function isTrue(operand: Operand): boolean {
 type Simplification = (subject: Subject) => Operand | AnyOperation | undefined;
 
 /** x ± c written as base and constant, for integers. */
-function sum(operation: AnyOperation | undefined): { base: Operand; constant: IrConstant; sign: 1 | -1 } | undefined {
+function sum(
+  operation: AnyOperation | undefined,
+): { base: Operand; constant: IrConstant; sign: 1 | -1 } | undefined {
   if (operation === undefined || (operation.name !== "add" && operation.name !== "sub")) return undefined;
   const [base, constant] = operation.operands;
-  if (constant!.kind !== "constant" || base!.kind === "constant" || !isInteger(base!.type.element)) return undefined;
+  if (constant!.kind !== "constant" || base!.kind === "constant" || !isInteger(base!.type.element))
+    return undefined;
   return { base: base!, constant, sign: operation.name === "add" ? 1 : -1 };
 }
 
@@ -379,7 +411,8 @@ const compose: Simplification = (subject) => {
   const whole = lanes[0]?.operands[0];
   if (whole === undefined || !sameType(whole.type, subject.resultType)) return undefined;
   const inOrder = lanes.every(
-    (lane, position) => lane?.name === "extract" && lane.attributes.lane === position && lane.operands[0] === whole,
+    (lane, position) =>
+      lane?.name === "extract" && lane.attributes.lane === position && lane.operands[0] === whole,
   );
   return inOrder ? whole : undefined;
 };
@@ -391,7 +424,12 @@ const extract: Simplification = (subject) => {
 };
 
 const rules: { readonly [Name in OperationName]?: Simplification } = {
-  add, sub, mul, fma, div, rem,
+  add,
+  sub,
+  mul,
+  fma,
+  div,
+  rem,
   floorDiv: div,
   floorMod: rem,
   neg: involution,
@@ -402,7 +440,10 @@ const rules: { readonly [Name in OperationName]?: Simplification } = {
   },
   min: idempotent,
   max: idempotent,
-  and, or, xor, not,
+  and,
+  or,
+  xor,
+  not,
   shiftLeft: shift,
   shiftRight: shift,
   equal: reflexive(true),
@@ -411,6 +452,10 @@ const rules: { readonly [Name in OperationName]?: Simplification } = {
   notEqual: reflexive(false),
   less: reflexive(false),
   greater: reflexive(false),
-  select, convert, bitcast, compose, extract,
+  select,
+  convert,
+  bitcast,
+  compose,
+  extract,
   reverseBits: involution,
 };

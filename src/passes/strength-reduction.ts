@@ -81,7 +81,9 @@ function number({ operation }: Subject, value: number): IrConstant {
 
 function shiftRight(subject: Subject): AnyOperation | undefined {
   const exponent = exponentOf(subject.b);
-  return exponent !== undefined && isWord(subject.operation) ? become(subject, "shiftRight", count(exponent)) : undefined;
+  return exponent !== undefined && isWord(subject.operation)
+    ? become(subject, "shiftRight", count(exponent))
+    : undefined;
 }
 
 function mask(subject: Subject): AnyOperation | undefined {
@@ -111,19 +113,25 @@ const floorDiv: Reduction = (subject) => {
   if (isBelowDivisor(subject)) return number(subject, 0);
   const shifted = shiftRight(subject);
   if (shifted !== undefined) return shifted;
-  return subject.a.low >= 0 && subject.b.low >= 0 ? become(subject, "div", subject.operation.operands[1]!) : undefined;
+  return subject.a.low >= 0 && subject.b.low >= 0
+    ? become(subject, "div", subject.operation.operands[1]!)
+    : undefined;
 };
 
 const floorMod: Reduction = (subject) => {
   if (isBelowDivisor(subject)) return subject.operation.operands[0];
   const masked = mask(subject);
   if (masked !== undefined) return masked;
-  return subject.a.low >= 0 && subject.b.low >= 0 ? become(subject, "rem", subject.operation.operands[1]!) : undefined;
+  return subject.a.low >= 0 && subject.b.low >= 0
+    ? become(subject, "rem", subject.operation.operands[1]!)
+    : undefined;
 };
 
 const mul: Reduction = (subject) => {
   const exponent = exponentOf(subject.b);
-  return exponent !== undefined && isWord(subject.operation) ? become(subject, "shiftLeft", count(exponent)) : undefined;
+  return exponent !== undefined && isWord(subject.operation)
+    ? become(subject, "shiftLeft", count(exponent))
+    : undefined;
 };
 
 /** Whether every dividend passes the mask whole: the mask is all ones up to above it. */
@@ -155,7 +163,14 @@ const apart = (a: Range, b: Range): boolean => below(a, b) || above(a, b);
 const onePoint = (a: Range, b: Range): boolean => a.low === a.high && b.low === b.high && a.low === b.low;
 
 const reductions: { readonly [Name in OperationName]?: Reduction } = {
-  div, rem, floorDiv, floorMod, mul, and, min, max,
+  div,
+  rem,
+  floorDiv,
+  floorMod,
+  mul,
+  and,
+  min,
+  max,
   less: decided(below, notBelow),
   lessEqual: decided(notAbove, above),
   greater: decided(above, notAbove),

@@ -5,9 +5,20 @@
  * variable everything written to it and the control that decides whether it is written, for a load its array. Loops and
  * variables are followed until nothing changes.
  */
-import { type ElementValue, evaluateOperation, type HostValue, isEvaluable } from "../ir/evaluate.ts";
+
 import { compileErrorAt } from "../ir/error-at.ts";
-import type { AnyOperation, Block, IrValue, KernelIr, LoopNode, Operand, RegisterVariable, Statement, WhileNode } from "../ir/nodes.ts";
+import { type ElementValue, evaluateOperation, type HostValue, isEvaluable } from "../ir/evaluate.ts";
+import type {
+  AnyOperation,
+  Block,
+  IrValue,
+  KernelIr,
+  LoopNode,
+  Operand,
+  RegisterVariable,
+  Statement,
+  WhileNode,
+} from "../ir/nodes.ts";
 import type { BuiltinName } from "../ir/operations.ts";
 import { operations } from "../ir/operations.ts";
 import { innerBlocks, visitStatements } from "../ir/parameters.ts";
@@ -32,7 +43,13 @@ export function analyseControl(kernel: KernelIr): UniformityAnalysis {
   return { value: analyser.value, control: analyser.control };
 }
 
-const rank: { readonly [Level in Uniformity]: number } = { grid: 0, cluster: 1, block: 2, subgroup: 3, lane: 4 };
+const rank: { readonly [Level in Uniformity]: number } = {
+  grid: 0,
+  cluster: 1,
+  block: 2,
+  subgroup: 3,
+  lane: 4,
+};
 
 function worse(a: Uniformity, b: Uniformity): Uniformity {
   return rank[a] >= rank[b] ? a : b;
@@ -126,7 +143,8 @@ class Analyser {
   }
 
   private loop(loop: LoopNode | WhileNode, control: Uniformity): void {
-    const bounds = loop.kind === "loop" ? [loop.from, loop.to, loop.step].map(this.value).reduce(worse) : "grid";
+    const bounds =
+      loop.kind === "loop" ? [loop.from, loop.to, loop.step].map(this.value).reduce(worse) : "grid";
     const turns = worse(control, this.raise(this.loops, loop, bounds));
     this.enclosing.push(loop);
     if (loop.kind === "loop") {
@@ -158,7 +176,8 @@ class Analyser {
 
   private operation(operation: AnyOperation, control: Uniformity): void {
     const inputs = operation.operands.map(this.value).reduce(worse, "grid");
-    if (operation.result !== undefined) this.values.set(operation.result, this.result(operation, inputs, control));
+    if (operation.result !== undefined)
+      this.values.set(operation.result, this.result(operation, inputs, control));
     for (const { variable, access } of operation.registers) {
       if (access === "read") continue;
       const written = operation.name === "writeRegister" ? worse(inputs, control) : "lane";
@@ -174,7 +193,8 @@ class Analyser {
         return this.variables.get(operation.registers[0]!.variable) ?? "grid";
       case "load": {
         const { array, cache } = operation.attributes;
-        const fixed = array.kind === "constant" || (array.kind === "buffer" && array.parameter.access === "read");
+        const fixed =
+          array.kind === "constant" || (array.kind === "buffer" && array.parameter.access === "read");
         return fixed && cache !== "volatile" ? inputs : "lane";
       }
       case "vote":
@@ -184,7 +204,8 @@ class Analyser {
         return control === "lane" ? "lane" : "subgroup";
       case "shuffle": {
         const [value, source] = operation.operands;
-        const broadcast = operation.attributes.mode === "index" && operation.attributes.width === this.kernel.subgroupSize;
+        const broadcast =
+          operation.attributes.mode === "index" && operation.attributes.width === this.kernel.subgroupSize;
         if (broadcast && this.value(source!) !== "lane" && control !== "lane") return "subgroup";
         return this.value(value!) === "lane" ? "lane" : this.value(value!);
       }
@@ -194,7 +215,10 @@ class Analyser {
   }
 }
 
-function builtinUniformity(name: BuiltinName, { block: [x, y, z], cluster, subgroupSize }: KernelIr): Uniformity {
+function builtinUniformity(
+  name: BuiltinName,
+  { block: [x, y, z], cluster, subgroupSize }: KernelIr,
+): Uniformity {
   switch (name) {
     case "threadIndexX":
       return x === 1 ? "grid" : "lane";
@@ -293,7 +317,9 @@ class ConvergenceChecker {
       );
     }
     if (!this.strict || rank[this.analysis.control(barrier)] <= rank.block) return;
-    const doubtful = branches.find(({ decides }) => decides.some((operand) => rank[this.analysis.value(operand)] > rank.block));
+    const doubtful = branches.find(({ decides }) =>
+      decides.some((operand) => rank[this.analysis.value(operand)] > rank.block),
+    );
     throw compileErrorAt(
       this.kernel,
       `a block barrier that is not provably reached by all threads of the block, as this target demands; control is uniform per ${this.analysis.control(barrier)} only`,
@@ -310,7 +336,11 @@ function branchOf(statement: Statement): Branch | undefined {
     case "while":
       return { site: statement.site, test: statement.test, decides: [statement.test] };
     case "loop":
-      return { site: statement.site, test: undefined, decides: [statement.from, statement.to, statement.step] };
+      return {
+        site: statement.site,
+        test: undefined,
+        decides: [statement.from, statement.to, statement.step],
+      };
     default:
       return undefined;
   }
@@ -321,7 +351,14 @@ type Verdict = "varying" | "uniform" | "unknown";
 
 /** Operations that map different values to different ones when all other operands agree. */
 const injective: ReadonlySet<string> = new Set(["add", "sub", "neg", "not", "bitcast"]);
-const comparisons: ReadonlySet<string> = new Set(["equal", "notEqual", "less", "lessEqual", "greater", "greaterEqual"]);
+const comparisons: ReadonlySet<string> = new Set([
+  "equal",
+  "notEqual",
+  "less",
+  "lessEqual",
+  "greater",
+  "greaterEqual",
+]);
 
 /**
  * What depends on a thread's position alone is computed for every thread of the block and looked at. A comparison of
@@ -337,7 +374,8 @@ class Variation {
     private readonly analysis: UniformityAnalysis,
   ) {
     visitStatements(kernel.body, (statement) => {
-      if (statement.kind === "operation" && statement.result !== undefined) this.definitions.set(statement.result, statement);
+      if (statement.kind === "operation" && statement.result !== undefined)
+        this.definitions.set(statement.result, statement);
     });
   }
 
@@ -352,13 +390,17 @@ class Variation {
 
   private judge(value: IrValue): Verdict {
     const threads = this.threads(value);
-    if (threads !== undefined) return threads.every((one) => Object.is(one, threads[0])) ? "uniform" : "varying";
+    if (threads !== undefined)
+      return threads.every((one) => Object.is(one, threads[0])) ? "uniform" : "varying";
     const definition = this.definitions.get(value);
     if (definition === undefined || !operations[definition.name].pure) return "unknown";
     const operands = definition.operands.map((operand) => this.of(operand));
-    const onlyOne = operands.filter((verdict) => verdict === "varying").length === 1 && !operands.includes("unknown");
+    const onlyOne =
+      operands.filter((verdict) => verdict === "varying").length === 1 && !operands.includes("unknown");
     if (!onlyOne) return "unknown";
-    return injective.has(definition.name) || comparisons.has(definition.name) || isWidening(definition) ? "varying" : "unknown";
+    return injective.has(definition.name) || comparisons.has(definition.name) || isWidening(definition)
+      ? "varying"
+      : "unknown";
   }
 
   /** The value in each thread of the block, where position alone decides it. */
@@ -410,5 +452,7 @@ function isWidening(definition: AnyOperation): boolean {
   if (definition.name !== "convert") return false;
   const from = definition.operands[0]!.type.element.name;
   const to = definition.result!.type.element.name;
-  return (from === "i32" || from === "u32") && (to === "index" || to === "i64" || to === "u64" || to === "f64");
+  return (
+    (from === "i32" || from === "u32") && (to === "index" || to === "i64" || to === "u64" || to === "f64")
+  );
 }
