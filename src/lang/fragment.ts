@@ -153,6 +153,19 @@ export function mmaLayout(instruction: MatrixInstruction, use: FragmentUse, type
   }
 }
 
+/** `count` tiles of a layout next to each other along their columns; each has `elements` elements a lane. */
+export function sideBySide(layout: FragmentLayout, count: number, elements: number): FragmentLayout {
+  return {
+    rows: layout.rows,
+    columns: layout.columns * count,
+    lane: () => layout.lane(),
+    element(i) {
+      const { row, column } = layout.element(i % elements);
+      return { row, column: column + layout.columns * Math.floor(i / elements) };
+    },
+  };
+}
+
 /** Layout over the four warps of a warpgroup: A from registers (m64) or the accumulator of m64nN. */
 export function warpgroupLayout(instruction: MatrixInstruction, use: "a" | "accumulator", type: ElementType): FragmentLayout {
   const rowOfWarp = (): Value<I32> => subgroupId.index.floorMod(4).mul(16);

@@ -6,7 +6,7 @@ import type { SharedArray, SwizzleBytes } from "../ir/nodes.ts";
 import type { SharedMatrix } from "../ir/operations.ts";
 import type { MatrixInstruction, TargetFacts } from "../target/facts.ts";
 import { type ElementType, f32, i32, type I32, type StorageType, type TypeName, types } from "../types/types.ts";
-import { type AnyFragment, Fragment, type FragmentUse, mmaLayout, packedLanes, warpgroupLayout } from "./fragment.ts";
+import { type AnyFragment, Fragment, type FragmentUse, mmaLayout, packedLanes, sideBySide, warpgroupLayout } from "./fragment.ts";
 import { type GlobalArray, type IndexOperand, indexOperand, type SharedMemory } from "./memory.ts";
 import { tracer } from "./trace.ts";
 import { type Condition, conditionValue, type Operand, typedOperand, use } from "./value.ts";
@@ -31,18 +31,32 @@ export function findInstruction(
   );
 }
 
-/** A fresh fragment for one operand of an `mma` instruction. */
-export function mmaFragment(instruction: MatrixInstruction, operand: FragmentUse): AnyFragment {
-  const type = held(instruction[operand]);
+/** Registers of one operand of an `mma` instruction. */
+function mmaRegisters(instruction: MatrixInstruction, operand: FragmentUse): number {
   const { m, n, k } = instruction;
   const elements = { a: m * k, b: k * n, accumulator: m * n }[operand] / 32;
-  const packed = packedLanes(type);
-  return new Fragment(type, packed, elements / packed, mmaLayout(instruction, operand, type), operand);
+  return elements / packedLanes(held(instruction[operand]));
 }
 
-/** d += a · b by one warp (mma.sync). A is row-major, B column-major in the registers' sense of the PTX ISA. */
-export function mma(instruction: MatrixInstruction, d: AnyFragment, a: AnyFragment, b: AnyFragment): void {
-  tracer().emit("mma", undefined, [], matrixAttributes(instruction), [d.range("readwrite"), a.range("read"), b.range("read")]);
+/**
+ * A fresh fragment for one operand of an `mma` instruction; for B, `count` operands side by side along N, which one
+ * ldmatrix can fill together.
+ */
+export function mmaFragment(instruction: MatrixInstruction, operand: FragmentUse, count = 1): AnyFragment {
+  const type = held(instruction[operand]);
+  const registers = mmaRegisters(instruction, operand);
+  const single = mmaLayout(instruction, operand, type);
+  const packed = packedLanes(type);
+  const layout = count === 1 ? single : sideBySide(single, count, registers * packed);
+  return new Fragment(type, packed, registers * count, layout, operand);
+}
+
+/** d += a · b by one warp (mma.sync); of a B with several operands side by side, the one numbered `whichB`. */
+export function mma(instruction: MatrixInstruction, d: AnyFragment, a: AnyFragment, b: AnyFragment, whichB = 0): void {
+  const registers = mmaRegisters(instruction, "b");
+  tracer().emit("mma", undefined, [], matrixAttributes(instruction), [
+    d.range("readwrite"), a.range("read"), b.range("read", whichB * registers, registers),
+  ]);
 }
 
 function matrixAttributes(instruction: MatrixInstruction): {

@@ -16,9 +16,6 @@ import { joined, separate } from "../transforms.ts";
 import type { FragmentTransform, Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
 import { positionIn } from "./shared-tile.ts";
 
-/** B fragments of one call, side by side along N. */
-type FragmentsB = readonly AnyFragment[];
-
 /** mma.sync. `wanted` narrows the choice of instruction. */
 export function mmaOperator(wanted: Partial<MatrixInstruction> = {}): OperatorFactory {
   return { name: "mma", create: (types, facts) => createMma(types, facts, wanted) };
@@ -49,7 +46,7 @@ function choose(types: OperatorTypes, facts: TargetFacts, wanted: Partial<Matrix
   return (usable.length > 0 ? usable : candidates).reduce((best, next) => (next.m * next.k > best.m * best.k ? next : best));
 }
 
-function createMma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<MatrixInstruction>): Operator<AnyFragment, FragmentsB, readonly AnyFragment[]> {
+function createMma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<MatrixInstruction>): Operator<AnyFragment, AnyFragment, readonly AnyFragment[]> {
   const instruction = choose(types, facts, wanted);
   const { m, n, k } = instruction;
   const storage = (type: ElementType): StorageType => (type === tf32 ? f32 : (type as StorageType));
@@ -65,7 +62,7 @@ function createMma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<Mat
     sharedMajor: (_operand, global) => global,
     sharedPadding: (operand) => 16 / byteSize(shared[operand]),
     createA: () => mmaFragment(instruction, "a"),
-    createB: () => Array.from({ length: across }, () => mmaFragment(instruction, "b")),
+    createB: () => mmaFragment(instruction, "b", across),
     createAccumulator: () =>
       Array.from({ length: across }, () => {
         const held = mmaFragment(instruction, "accumulator");
@@ -77,14 +74,11 @@ function createMma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<Mat
       else loadElements(target, source, tile, "a", transform, types.a);
     },
     loadB(target, source, tile, transform) {
-      target.forEach((fragment, j) => {
-        const part = translate(tile, { C: j * n });
-        if (sixteenBits && transform === undefined) loadBMatrices(fragment, source, part, k);
-        else loadElements(fragment, source, part, "b", transform, types.b);
-      });
+      if (sixteenBits && transform === undefined) loadBMatrices(target, source, tile, k, across);
+      else loadElements(target, source, tile, "b", transform, types.b);
     },
     multiply(accumulator, a, b) {
-      accumulator.forEach((held, j) => mma(instruction, held, a, b[j]));
+      accumulator.forEach((held, j) => mma(instruction, held, a, b, j));
     },
     storeD(accumulator, target, tile) {
       accumulator.forEach((held, j) => storeAccumulator(held, target, translate(tile, { C: j * n })));
@@ -105,16 +99,22 @@ function loadAMatrices(target: AnyFragment, source: SharedTile, tile: Tile<"R" |
   loadMatrix(target, count, source.memory, at, { transpose: !kMajor });
 }
 
-/** One B fragment through ldmatrix: matrices (K 0-7) and (K 8-15) of its eight columns. */
-function loadBMatrices(target: AnyFragment, source: SharedTile, tile: Tile<"R" | "C">, k: number): void {
+/**
+ * B through ldmatrix: for each eight columns the matrices of K 0-7 and, with a depth of 16, K 8-15. Two neighbours of
+ * eight columns come together.
+ */
+function loadBMatrices(target: AnyFragment, source: SharedTile, tile: Tile<"R" | "C">, k: number, across: number): void {
   const { lane } = subgroup;
-  const count = k === 16 ? 2 : 1;
-  const kMajor = source.layout.major === "column";
-  const depth = count === 2 ? lane.floorDiv(8).floorMod(2).mul(8) : undefined;
+  const count = ((k / 8) * across) as 1 | 2 | 4;
   const within = lane.floorMod(8);
-  const rowOfMatrix = count === 2 ? lane.floorMod(16) : within;
-  const move = kMajor ? { C: within, R: depth ?? 0 } : { R: rowOfMatrix };
-  loadMatrix(target, count, source.memory, positionIn(source, translate(tile, move)), { transpose: !kMajor });
+  // Lanes 8 to 15 address the second K half, lanes 16 to 31 the second eight columns; where there is none, the first again.
+  const half = lane.floorDiv(8).floorMod(2).mul(8);
+  const neighbour = lane.floorDiv(16).mul(8);
+  const kMajor = source.layout.major === "column";
+  const depth = kMajor ? (k === 16 ? half : 0) : k === 16 ? lane.floorMod(16) : within;
+  const column = across === 2 ? (kMajor ? neighbour.add(within) : neighbour) : kMajor ? within : 0;
+  const at = positionIn(source, translate(tile, { R: depth, C: column }));
+  loadMatrix(target, count, source.memory, at, { transpose: !kMajor });
 }
 
 /** Loads a fragment by its layout: whole registers where their elements are neighbours in memory, else one by one. */
@@ -148,8 +148,8 @@ function loadElements(
       separate(elements).forEach((value, i) => {
         const origin = translate(part as Tile<"R" | "C">, { [along]: i } as never);
         const changed = transform === undefined ? value : transform(value, origin.origin("R"), origin.origin("C"));
-        // tf32 numbers are f32 registers rounded to ten bits.
-        values.push(changed.to(compute));
+        // tf32 numbers are held in f32 registers, rounded to ten bits.
+        values.push(changed.to(compute).to(target.type));
       });
     }
     if (values.length > 0) target.setRegister(number, joined(values));

@@ -42,7 +42,7 @@ function createWmma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<Ma
   const load = (use: "a" | "b", target: Operand, source: SharedTile, tile: Tile<"R" | "C">): void => {
     target.major = source.layout.major;
     wmmaLoad(instruction, use, target.fragment, source.memory, positionIn(source, tile), source.leading, source.layout.major);
-    if (types[use] === tf32) target.fragment.map((value) => value.to(tf32));
+    if (types[use] === tf32) target.fragment.map((value) => value.to(tf32).to(f32));
   };
   const refuse = (transform: unknown): void => {
     if (transform !== undefined) {
