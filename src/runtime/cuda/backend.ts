@@ -15,7 +15,7 @@ import { isUnavailable, type Unavailable, unavailable } from "./availability.ts"
 import { Completions } from "./completions.ts";
 import { DriverContext } from "./context.ts";
 import { type CudaDevice, deviceHandle, listDevices, openDriver } from "./devices.ts";
-import type { Address, DriverLibrary } from "./driver-library.ts";
+import type { Address, DriverLibrary, HostBlock } from "./driver-library.ts";
 import { createTimingEvent } from "./events.ts";
 import { cudaFacts } from "./facts.ts";
 import { fillRange } from "./fill.ts";
@@ -108,6 +108,11 @@ export class CudaBackend implements Backend {
   /** Makes the device's context current on this thread, before calls of other libraries. */
   makeCurrent(): void {
     this.#context.enter();
+  }
+
+  /** Host memory at a fixed address, for other libraries' calls; see {@link HostBlock}. */
+  hostBlock(bytes: number, alignment: number): HostBlock {
+    return this.#context.library.hostBlock(bytes, alignment);
   }
 
   /** CUdeviceptr of an allocation of this device. */

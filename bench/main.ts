@@ -1,0 +1,52 @@
+/** @file `npm run bench -- SUITE…`: runs suites on the CUDA device and keeps the results. */
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { CudaBackend, createCudaBackend } from "../src/runtime/cuda/index.ts";
+import { parseShard, runSuite, type Selection, select } from "./suite.ts";
+import { suites } from "./suites/index.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    device: { type: "string", default: "0" },
+    out: { type: "string", default: fileURLToPath(new URL("./results", import.meta.url)) },
+    only: { type: "string" },
+    shard: { type: "string" },
+    seconds: { type: "string" },
+    again: { type: "boolean" },
+    list: { type: "boolean" },
+  },
+});
+
+const unknown = positionals.filter((name) => !Object.hasOwn(suites, name));
+if (unknown.length > 0) {
+  console.error(`There is no suite ${unknown.join(", ")}; there are ${Object.keys(suites).join(", ")}.`);
+  process.exit(2);
+}
+
+const backend = await createCudaBackend({ device: Number(values.device) });
+if (!(backend instanceof CudaBackend)) {
+  console.error(`${backend.reason} ${backend.remedy}`);
+  process.exit(1);
+}
+
+const selection: Selection = {
+  directory: values.out,
+  only: values.only === undefined ? undefined : new RegExp(values.only),
+  shard: values.shard === undefined ? undefined : parseShard(values.shard),
+  seconds: values.seconds === undefined ? undefined : Number(values.seconds),
+  again: values.again,
+};
+
+try {
+  for (const name of positionals.length > 0 ? positionals : Object.keys(suites)) {
+    const suite = await suites[name]!();
+    if (values.list === true) {
+      for (const { id } of select(suite.items(backend), selection)) console.log(`${name}: ${id}`);
+    } else {
+      await runSuite(suite, backend, selection);
+    }
+  }
+} finally {
+  backend.dispose();
+}

@@ -1,0 +1,8 @@
+/** @file The suites by name. Each is loaded when it is asked for, so that one that cannot load harms no other. */
+import type { Suite } from "../suite.ts";
+
+export const suites: Readonly<Record<string, () => Promise<Suite>>> = {
+  launch: async () => (await import("./launch.ts")).launchSuite,
+  copy: async () => (await import("./copy.ts")).copySuite,
+  cublaslt: async () => (await import("./cublaslt.ts")).cublasLtSuite,
+};
