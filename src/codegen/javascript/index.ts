@@ -1,0 +1,2 @@
+/** @file The JavaScript target. */
+export { generateJavaScript, type SimulationMode } from "./kernel.ts";

@@ -1,0 +1,373 @@
+/** @file Barriers: the block's, named ones, the cluster's, a subgroup's, and those in shared memory (mbarriers). */
+import { acquire, addOwn, advance, type Clock, emptyClock, isKnown, joined, joinInto, releaseInto, synchroniseBlock } from "./clocks.ts";
+import { faultError, laneFault } from "./faults.ts";
+import { readIndex, type IndexSource } from "./operands.ts";
+import type { Block, Group, LaneSet, Warp } from "./state.ts";
+
+/** All lanes that have not exited must be here. */
+export function requireTogether(warp: Warp, m: LaneSet, site: number, barrier: boolean): void {
+  if (m.count !== warp.liveCount) complainApart(warp, m, site, barrier);
+}
+
+function complainApart(warp: Warp, m: LaneSet, site: number, barrier: boolean): never {
+  const here = new Set(m.lanes.subarray(0, m.count));
+  const missing: number[] = [];
+  for (const lane of warp.live.lanes.subarray(0, warp.live.count)) if (warp.state[lane] !== -1 && !here.has(lane)) missing.push(lane);
+  missing.sort((a, b) => a - b);
+  const name = warp.launch.program.operationAt(site)?.name ?? "operation";
+  const left = warp.left[missing[0]!]!;
+  const shown = [...here].sort((a, b) => a - b);
+  throw faultError(
+    warp.block, barrier ? "divergentBarrier" : "divergentCollective",
+    `${name} at {0} needs all lanes of subgroup ${warp.index}; only lanes ${ranges(shown)} are there, lanes ${ranges(missing)} went another way at {1}`,
+    [warp.first + shown[0]!, warp.first + missing[0]!], [site, left],
+  );
+}
+
+/** "0-3, 7" */
+function ranges(numbers: readonly number[]): string {
+  const parts: string[] = [];
+  for (let first = 0; first < numbers.length; ) {
+    let last = first;
+    while (numbers[last + 1] === numbers[last]! + 1) last++;
+    parts.push(first === last ? `${numbers[first]}` : `${numbers[first]}-${numbers[last]}`);
+    first = last + 1;
+  }
+  return parts.join(", ");
+}
+
+function wake(warp: Warp): void {
+  warp.waiting = "nothing";
+}
+
+// The block's barrier -------------------------------------------------------------------------------------------------
+
+/** Returns whether the warp must wait. */
+export function blockBarrier(warp: Warp, m: LaneSet, site: number): boolean {
+  requireTogether(warp, m, site, true);
+  const { block } = warp;
+  if (warp.counters !== undefined) warp.counters.barriers++;
+  if (block.arrivedWarps > 0 && block.barrierSite !== site) {
+    const other = block.warps.find(({ waiting }) => waiting === "blockBarrier")!;
+    throw faultError(
+      block, "divergentBarrier",
+      `subgroup ${warp.index} is at the block barrier at {0} while subgroup ${other.index} is at another one at {1}`,
+      [warp.first, other.first], [site, block.barrierSite],
+    );
+  }
+  block.barrierSite = site;
+  block.arrivedWarps++;
+  if (block.arrivedWarps === block.liveWarps) {
+    releaseBlockBarrier(block);
+    return false;
+  }
+  warp.waiting = "blockBarrier";
+  warp.waitSite = site;
+  return true;
+}
+
+function releaseBlockBarrier(block: Block): void {
+  block.arrivedWarps = 0;
+  if (block.shadow !== undefined) synchroniseBlock(block);
+  for (const warp of block.warps) if (warp.waiting === "blockBarrier") wake(warp);
+}
+
+/** A warp has ended: a barrier need not wait for it. */
+export function leaveBlock(block: Block): void {
+  if (block.liveWarps > 0 && block.arrivedWarps === block.liveWarps) releaseBlockBarrier(block);
+}
+
+export function subgroupBarrier(warp: Warp, m: LaneSet, site: number): void {
+  requireTogether(warp, m, site, true);
+  if (warp.counters !== undefined) warp.counters.barriers++;
+  const { block } = warp;
+  if (block.shadow === undefined) return;
+  const clock = emptyClock(block.group);
+  let last: Clock | undefined;
+  for (let n = 0; n < m.count; n++) {
+    const thread = warp.first + m.lanes[n]!;
+    const known = block.knowledge[thread];
+    if (known !== undefined && known !== last) {
+      joinInto(clock, known);
+      last = known;
+    }
+    addOwn(clock, block, thread);
+  }
+  advance(block);
+  for (let n = 0; n < m.count; n++) block.knowledge[warp.first + m.lanes[n]!] = clock;
+}
+
+// Named barriers ------------------------------------------------------------------------------------------------------
+
+/** A barrier that counts threads. */
+export interface NamedBarrier {
+  arrived: number;
+  threads: number;
+  site: number;
+  clock: Clock | undefined;
+  readonly waiters: Warp[];
+}
+
+export function namedBarrier(warp: Warp, m: LaneSet, site: number, sync: boolean, threads: number, slot: number): boolean {
+  requireTogether(warp, m, site, true);
+  const { block } = warp;
+  if (warp.counters !== undefined) warp.counters.barriers++;
+  const id = warp.i[slot + m.lanes[0]!]!;
+  for (let n = 1; n < m.count; n++) {
+    if (warp.i[slot + m.lanes[n]!] !== id) laneFault(warp, m.lanes[n]!, site, "divergentBarrier", `lanes of one subgroup are at different named barriers, ${id} and ${warp.i[slot + m.lanes[n]!]},`);
+  }
+  let barrier = block.namedBarriers[id];
+  if (barrier === undefined) {
+    barrier = { arrived: 0, threads, site, clock: undefined, waiters: [] };
+    block.namedBarriers[id] = barrier;
+  }
+  if (barrier.arrived > 0 && barrier.threads !== threads) {
+    throw faultError(
+      block, "divergentBarrier",
+      `named barrier ${id} is used for ${threads} threads at {0} and for ${barrier.threads} at {1} at the same time`,
+      [warp.first], [site, barrier.site],
+    );
+  }
+  barrier.threads = threads;
+  barrier.site = site;
+  if (block.shadow !== undefined) arriveTogether(barrier, warp, m);
+  barrier.arrived += warp.width;
+  if (barrier.arrived > threads) {
+    throw faultError(block, "divergentBarrier", `named barrier ${id} for ${threads} threads got ${barrier.arrived} at {0}`, [warp.first], [site]);
+  }
+  if (sync) barrier.waiters.push(warp);
+  if (barrier.arrived < threads) {
+    if (!sync) return false;
+    warp.waiting = "namedBarrier";
+    warp.waitSite = site;
+    warp.waitDetail = `${id} (${barrier.arrived} of ${threads} threads)`;
+    return true;
+  }
+  completeNamed(block, barrier);
+  return false;
+}
+
+/** The lanes' release into a barrier's clock. */
+function arriveTogether(barrier: { clock: Clock | undefined }, warp: Warp, m: LaneSet): void {
+  const { block } = warp;
+  const clock = (barrier.clock ??= emptyClock(block.group));
+  let last: Clock | undefined;
+  for (let n = 0; n < m.count; n++) {
+    const thread = warp.first + m.lanes[n]!;
+    const known = block.knowledge[thread];
+    if (known !== undefined && known !== last) {
+      joinInto(clock, known);
+      last = known;
+    }
+    addOwn(clock, block, thread);
+  }
+  advance(block);
+}
+
+function acquireTogether(warp: Warp, lanes: LaneSet, clock: Clock | undefined): void {
+  for (let n = 0; n < lanes.count; n++) acquire(warp.block, warp.first + lanes.lanes[n]!, clock);
+}
+
+function completeNamed(block: Block, barrier: NamedBarrier): void {
+  const { clock } = barrier;
+  barrier.clock = undefined;
+  barrier.arrived = 0;
+  for (const warp of barrier.waiters) {
+    if (warp.waiting === "namedBarrier") wake(warp);
+    if (block.shadow !== undefined) acquireTogether(warp, warp.live, clock);
+  }
+  barrier.waiters.length = 0;
+}
+
+// The cluster's barrier -----------------------------------------------------------------------------------------------
+
+export function clusterArrive(warp: Warp, m: LaneSet, site: number): void {
+  requireTogether(warp, m, site, true);
+  const { group } = warp.block;
+  const state = group.clusterArrivals;
+  if (warp.counters !== undefined) warp.counters.barriers++;
+  if (warp.block.shadow !== undefined) arriveTogether(state, warp, m);
+  warp.clusterPhase = state.phase;
+  state.arrived++;
+  completeCluster(group);
+}
+
+function completeCluster(group: Group): void {
+  const state = group.clusterArrivals;
+  if (state.arrived === 0 || state.arrived < group.running) return;
+  state.arrived = 0;
+  state.phase++;
+  state.completed = state.clock;
+  state.clock = undefined;
+  for (const warp of group.warps) {
+    if (warp.waiting !== "clusterWait") continue;
+    wake(warp);
+    finishClusterWait(warp, warp.clusterWaiter!);
+  }
+}
+
+/** A warp of the cluster has ended. */
+export function leaveCluster(group: Group): void {
+  if (group.running > 0) completeCluster(group);
+}
+
+export function clusterWait(warp: Warp, m: LaneSet, site: number): boolean {
+  requireTogether(warp, m, site, true);
+  const state = warp.block.group.clusterArrivals;
+  const { block } = warp;
+  if (warp.clusterPhase < 0) {
+    throw faultError(block, "barrierPhase", `subgroup ${warp.index} waits at {0} for a cluster barrier where it never arrived`, [warp.first], [site]);
+  }
+  if (state.phase === warp.clusterPhase) {
+    warp.waiting = "clusterWait";
+    warp.waitSite = site;
+    warp.clusterWaiter = m;
+    return true;
+  }
+  finishClusterWait(warp, m);
+  return false;
+}
+
+function finishClusterWait(warp: Warp, m: LaneSet): void {
+  warp.clusterPhase = -1;
+  if (warp.block.shadow !== undefined) acquireTogether(warp, m, warp.block.group.clusterArrivals.completed);
+}
+
+// Barriers in shared memory --------------------------------------------------------------------------------------------
+
+/** An mbarrier: a phase completes when the arrivals and the bytes it expects have come. */
+export class PhaseBarrier {
+  pending: number;
+  bytes = 0;
+  phase = 0;
+  clock: Clock | undefined;
+  completed: Clock | undefined;
+  readonly waiters: Warp[] = [];
+  /** Site of the last arrival that announced bytes. */
+  expectSite = -1;
+  constructor(
+    readonly word: number, readonly count: number, readonly initThread: number, readonly initTime: number, readonly initSite: number,
+  ) {
+    this.pending = count;
+  }
+}
+
+export function barrierInit(warp: Warp, lane: number, site: number, word: number, count: number): void {
+  const { block } = warp;
+  const old = block.phaseBarriers[word];
+  if (old !== undefined && (old.waiters.length > 0 || old.bytes !== 0)) {
+    laneFault(warp, lane, site, "barrierPhase", "a barrier that is in use is initialised again");
+  }
+  block.phaseBarriers[word] = new PhaseBarrier(word, count, warp.first + lane, block.launch.now, site);
+}
+
+export function barrierInitFence(warp: Warp, lane: number, _site: number): void {
+  const { block } = warp;
+  block.initFenceTime[warp.first + lane] = block.launch.now;
+  advance(block);
+}
+
+/** The barrier at a word of a block, as a thread of `warp` uses it. */
+export function barrierAt(block: Block, warp: Warp, lane: number, site: number, word: number): PhaseBarrier {
+  const barrier = block.phaseBarriers[word];
+  if (barrier === undefined) laneFault(warp, lane, site, "barrierPhase", `barrier word ${word} is used before it was initialised`);
+  if (warp.block.shadow !== undefined) {
+    const id = block.group.firstId + block.offset + barrier.initThread;
+    if (!isKnown(warp.block, warp.first + lane, id, barrier.initTime)) {
+      throw faultError(
+        warp.block, "race",
+        `thread ${warp.first + lane} uses a barrier at {0} that thread ${barrier.initThread} initialised at {1}, and nothing orders the two`,
+        [warp.first + lane, barrier.initThread], [site, barrier.initSite],
+      );
+    }
+    if (block !== warp.block) requireInitFence(block, barrier, warp, lane, site);
+  }
+  return barrier;
+}
+
+/** Engines and other blocks see an initialisation only behind its fence. */
+export function requireInitFence(block: Block, barrier: PhaseBarrier, warp: Warp, lane: number, site: number): void {
+  const fenced = Math.max(block.initFenceTime[barrier.initThread]!, block.proxyTime[barrier.initThread]!);
+  if (block.shadow === undefined || fenced >= barrier.initTime) return;
+  throw faultError(
+    warp.block, "proxy",
+    `${warp.launch.program.operationAt(site)?.name ?? "an asynchronous operation"} at {0} uses a barrier whose initialisation at {1} no barrierInitFence made visible`,
+    [warp.first + lane, barrier.initThread], [site, barrier.initSite],
+  );
+}
+
+function release(barrier: PhaseBarrier, block: Block, warp: Warp, lane: number): void {
+  if (block.shadow === undefined) return;
+  barrier.clock ??= emptyClock(block.group);
+  releaseInto(barrier.clock, warp.block, warp.first + lane);
+  advance(block);
+}
+
+function countDown(barrier: PhaseBarrier, block: Block, warp: Warp, lane: number, site: number): void {
+  barrier.pending--;
+  if (barrier.pending < 0) {
+    laneFault(warp, lane, site, "barrierPhase", `one arrival more than the ${barrier.count} that the barrier's phase expects`);
+  }
+  completePhase(barrier, block);
+}
+
+export function completePhase(barrier: PhaseBarrier, block: Block): void {
+  if (barrier.pending !== 0) return;
+  if (barrier.bytes < 0 && block.shadow !== undefined) {
+    const sites = barrier.expectSite < 0 ? [barrier.initSite] : [barrier.expectSite];
+    throw faultError(block, "expectedBytes", `copies delivered ${-barrier.bytes} bytes more than were announced to the barrier at {0}`, [barrier.initThread], sites);
+  }
+  if (barrier.bytes !== 0) return;
+  barrier.phase++;
+  barrier.pending = barrier.count;
+  barrier.completed = joined(barrier.completed, barrier.clock);
+  barrier.clock = undefined;
+  for (const waiter of barrier.waiters) wake(waiter);
+  barrier.waiters.length = 0;
+}
+
+/** `rank` -1 is the thread's own block. */
+export function barrierArrive(warp: Warp, lane: number, site: number, word: number, rank: number): void {
+  const block = rank < 0 ? warp.block : warp.block.group.blocks[rank];
+  if (block === undefined) laneFault(warp, lane, site, "barrierPhase", `the cluster has no block of rank ${rank}`);
+  if (block.finished) laneFault(warp, lane, site, "barrierPhase", `an arrival at a barrier of block ${rank} of the cluster, which has already ended`);
+  const barrier = barrierAt(block, warp, lane, site, word);
+  release(barrier, block, warp, lane);
+  countDown(barrier, block, warp, lane, site);
+}
+
+export function barrierArriveExpect(warp: Warp, lane: number, site: number, word: number, bytes: number): void {
+  const { block } = warp;
+  const barrier = barrierAt(block, warp, lane, site, word);
+  barrier.bytes += bytes;
+  barrier.expectSite = site;
+  release(barrier, block, warp, lane);
+  countDown(barrier, block, warp, lane, site);
+}
+
+/** Returns whether the warp must wait, and then ask again. */
+export function barrierWait(warp: Warp, m: LaneSet, site: number, base: number, index: IndexSource, paritySlot: number): boolean {
+  const { block } = warp;
+  for (let n = 0; n < m.count; n++) {
+    const lane = m.lanes[n]!;
+    const parity = warp.i[paritySlot + lane]!;
+    if (parity !== 0 && parity !== 1) laneFault(warp, lane, site, "barrierPhase", `a parity of ${parity}, where 0 and 1 are possible`);
+    const barrier = barrierAt(block, warp, lane, site, base + readIndex(warp, index, lane));
+    if ((barrier.phase & 1) === parity) {
+      barrier.waiters.push(warp);
+      warp.waiting = "barrierWait";
+      warp.waitSite = site;
+      warp.waitDetail = `word ${barrier.word}, parity ${parity}`;
+      warp.waitBarrier = barrier;
+      return true;
+    }
+  }
+  if (block.shadow !== undefined) {
+    for (let n = 0; n < m.count; n++) {
+      const lane = m.lanes[n]!;
+      const barrier = block.phaseBarriers[base + readIndex(warp, index, lane)]!;
+      acquire(block, warp.first + lane, barrier.completed);
+    }
+  }
+  return false;
+}

@@ -1,0 +1,117 @@
+/** @file A loaded kernel: the generated text made a function, and what the simulator looks up in the kernel by site. */
+import { UnsupportedError } from "../../errors.ts";
+import type { AnyOperation, KernelIr, Statement } from "../../ir/nodes.ts";
+import { visitStatements } from "../../ir/parameters.ts";
+import type { Module } from "../backend.ts";
+import { services } from "./services.ts";
+import type { Warp } from "./state.ts";
+
+/** What generated text returns. */
+export interface GeneratedKernel {
+  readonly main: (warp: Warp) => Generator<void, void, void>;
+  readonly checks: boolean;
+  readonly counters: boolean;
+  readonly floats: number;
+  readonly integers: number;
+  readonly bigints: number;
+  readonly sets: number;
+  readonly elements: number;
+  readonly constants: readonly (readonly ["f" | "i" | "b", number, number | bigint])[];
+  readonly sharedGranules: number;
+  /** Register elements whose accesses are checked: 1 for assignment, 2 for asynchronous products. */
+  readonly checked: readonly (readonly [element: number, kinds: number])[];
+  readonly bufferGranules: readonly (readonly [number, number])[];
+}
+
+/** How the block's participants in ordering are numbered; see clocks.ts. */
+export interface Numbering {
+  readonly threads: number;
+  readonly warps: number;
+  /** First of the barrier words' numbers, and so on. */
+  readonly barriers: number;
+  readonly bulkEngines: number;
+  readonly matrixEngines: number;
+  readonly size: number;
+}
+
+/** A kernel ready to run. */
+export class Program {
+  readonly generated: GeneratedKernel;
+  readonly numbering: Numbering;
+  readonly statements: ReadonlyMap<number, Statement>;
+  /** Checks of each register element, as bits: see {@link GeneratedKernel.checked}. */
+  readonly checkedElements: Uint8Array;
+
+  constructor(readonly kernel: KernelIr, text: string) {
+    this.generated = compile(text);
+    this.numbering = numberingOf(kernel);
+    const statements = new Map<number, Statement>();
+    visitStatements(kernel.body, (statement) => {
+      if (!statements.has(statement.site)) statements.set(statement.site, statement);
+    });
+    this.statements = statements;
+    this.checkedElements = new Uint8Array(this.generated.elements);
+    for (const [element, kinds] of this.generated.checked) this.checkedElements[element] = kinds;
+  }
+
+  /** Parameters whose buffers the kernel writes. */
+  get writtenParameters(): ReadonlySet<number> {
+    const written = new Set<number>();
+    visitStatements(this.kernel.body, (statement) => {
+      if (statement.kind !== "operation") return;
+      if (statement.name === "store" || statement.name === "atomic" || statement.name === "wmmaStore") {
+        const { array } = statement.attributes;
+        if (array.kind === "buffer") written.add(array.parameter.id);
+      }
+      if (statement.name === "tensorStore") written.add(statement.attributes.map.id);
+    });
+    return written;
+  }
+
+  /** Variable id and position of a register element. */
+  elementName(element: number): readonly [variable: number, position: number] {
+    let rest = element;
+    for (const { id, count } of this.kernel.variables) {
+      if (rest < count) return [id, rest];
+      rest -= count;
+    }
+    return [-1, rest];
+  }
+
+  /** The operation that stands at a site. */
+  operationAt(site: number): AnyOperation | undefined {
+    const statement = this.statements.get(site);
+    return statement?.kind === "operation" ? statement : undefined;
+  }
+}
+
+/** @throws UnsupportedError where a content security policy forbids to make functions from text */
+function compile(text: string): GeneratedKernel {
+  let make: (given: typeof services) => GeneratedKernel;
+  try {
+    make = new Function("services", text) as typeof make;
+  } catch (cause) {
+    if (cause instanceof SyntaxError) throw cause;
+    throw new UnsupportedError(
+      "the simulator makes functions from generated text, which this page's content security policy forbids; " +
+        "allow 'unsafe-eval' in script-src, or use another device",
+      { cause },
+    );
+  }
+  return make(services);
+}
+
+function numberingOf(kernel: KernelIr): Numbering {
+  const threads = kernel.block[0] * kernel.block[1] * kernel.block[2];
+  const warps = Math.ceil(threads / kernel.subgroupSize);
+  const words = kernel.shared.some(({ purpose }) => purpose === "barrier") ? Math.ceil(kernel.sharedBytes / 8) : 0;
+  const barriers = threads;
+  const bulkEngines = barriers + words;
+  const matrixEngines = bulkEngines + warps;
+  return { threads, warps, barriers, bulkEngines, matrixEngines, size: matrixEngines + Math.ceil(threads / 128) };
+}
+
+/** Loads a module's text. */
+export function loadProgram(module: Module): Program {
+  return new Program(module.ir, module.text);
+}
