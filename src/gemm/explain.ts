@@ -2,12 +2,16 @@
  * @file What a plan does, in words.
  */
 import { byteSize } from "../lang/index.ts";
-import type { CompiledKernel } from "../runtime/compiled-kernel.ts";
-import type { Resolved } from "./plan.ts";
+import type { CompiledKernel } from "../runtime/device.ts";
+import type { Resolved } from "./resolve.ts";
 import { accessWidth, type OperandKind, sharedBytesOf } from "./schedules/register-staged.ts";
 
 /** Several lines: the route, tile sizes, each operand's access, resources, and what ruled out a faster way. */
-export function explainPlan(resolved: Resolved, compiled: CompiledKernel | undefined, fresh: boolean): string {
+export function explainPlan(
+  resolved: Resolved,
+  compiled: CompiledKernel | undefined,
+  fresh: boolean,
+): string {
   const { problem, kind, alpha, beta } = resolved;
   const { m, n, k, device, types } = problem;
   const { block, warps, groupRows } = kind.params;
@@ -26,14 +30,18 @@ export function explainPlan(resolved: Resolved, compiled: CompiledKernel | undef
     `shared     ${sharedBytesOf(kind, device.facts)} bytes a block`,
   ];
   if (compiled?.registersPerThread !== undefined) {
-    const spills = compiled.spilledBytes === 0 ? "no spills" : `${String(compiled.spilledBytes)} bytes spilled`;
+    const spills =
+      compiled.spilledBytes === 0 ? "no spills" : `${String(compiled.spilledBytes)} bytes spilled`;
     lines.push(`registers  ${compiled.registersPerThread} a thread, ${spills}`);
   }
   if (compiled?.blocksPerMultiprocessor !== undefined) {
     lines.push(`occupancy  ${compiled.blocksPerMultiprocessor} blocks a multiprocessor`);
   }
   lines.push(...slower(resolved).map((reason) => `slower     ${reason}`));
-  if (fresh) lines.push("traced     a new kernel: no earlier plan had these very components (an inline function is a new one each time)");
+  if (fresh)
+    lines.push(
+      "traced     a new kernel: no earlier plan had these very components (an inline function is a new one each time)",
+    );
   return lines.join("\n");
 }
 
@@ -47,12 +55,16 @@ function slower({ problem, kind }: Resolved): string[] {
   const { facts } = problem.device;
   const operator = kind.operator.create(kind.types, facts);
   if (operator.shape.k === 1 && facts.mma.length > 0) {
-    reasons.push(`the plain operator was taken: no tensor-core instruction multiplies ${kind.types.a.name}·${kind.types.b.name} into ${kind.types.accumulator.name} here, or fma was asked for`);
+    reasons.push(
+      `the plain operator was taken: no tensor-core instruction multiplies ${kind.types.a.name}·${kind.types.b.name} into ${kind.types.accumulator.name} here, or fma was asked for`,
+    );
   }
   for (const name of ["a", "b", "c", "d"] as const) {
     const operand = kind[name];
     if (operand !== undefined && operand.alignment < 16) {
-      reasons.push(`${name.toUpperCase()}'s lines are aligned to ${operand.alignment} bytes: accesses are narrower than 16 bytes; a leading dimension that is a multiple of ${16 / byteSize(operand.type)} elements widens them`);
+      reasons.push(
+        `${name.toUpperCase()}'s lines are aligned to ${operand.alignment} bytes: accesses are narrower than 16 bytes; a leading dimension that is a multiple of ${16 / byteSize(operand.type)} elements widens them`,
+      );
     }
   }
   return reasons;

@@ -48,7 +48,12 @@ export function chooseParams(
   const candidates = operator.shape.k > 1 ? tensorCandidates : plainCandidates;
   const fitting: GemmParams[] = [];
   for (const candidate of candidates) {
-    const params = paramsOf(candidate, operator.shape, operator.shared.a.bits / 8, operator.types.accumulator.bits / 8);
+    const params = paramsOf(
+      candidate,
+      operator.shape,
+      operator.shared.a.bits / 8,
+      operator.types.accumulator.bits / 8,
+    );
     if (fits({ ...kind, params }, facts)) fitting.push(params);
   }
   const busy = fitting.find(({ block }) => {
@@ -57,7 +62,9 @@ export function chooseParams(
   });
   const chosen = busy ?? fitting.at(-1);
   if (chosen === undefined) {
-    throw new UnsupportedError(`gemm: no tile shape of the ${operator.name} operator fits ${facts.name}; give params of your own`);
+    throw new UnsupportedError(
+      `gemm: no tile shape of the ${operator.name} operator fits ${facts.name}; give params of your own`,
+    );
   }
   return chosen;
 }
@@ -71,7 +78,10 @@ function paramsOf(
   // A lane holds the whole warp tile's accumulators in registers: with 8-byte ones the tile is half as wide.
   const narrower = accumulatorBytes > 4 && candidate.warpTile.n > 32 ? 2 : 1;
   const upTo = (size: number, unit: number): number => Math.ceil(size / unit) * unit;
-  const warpTile = { m: upTo(candidate.warpTile.m, shape.m), n: upTo(candidate.warpTile.n / narrower, shape.n) };
+  const warpTile = {
+    m: upTo(candidate.warpTile.m, shape.m),
+    n: upTo(candidate.warpTile.n / narrower, shape.n),
+  };
   return {
     block: {
       m: warpTile.m * candidate.warps.m,

@@ -23,14 +23,36 @@ export function kindKey(kind: GemmKind): string {
   const { params, transforms, types } = kind;
   const { block, warps, groupRows, copies } = params;
   const streams = [
-    transforms.a?.globalToShared, transforms.a?.sharedToRegister, transforms.b?.globalToShared, transforms.b?.sharedToRegister,
-    transforms.c?.globalToShared, transforms.c?.sharedToRegister, transforms.d?.registerToShared, transforms.d?.sharedToGlobal,
+    transforms.a?.globalToShared,
+    transforms.a?.sharedToRegister,
+    transforms.b?.globalToShared,
+    transforms.b?.sharedToRegister,
+    transforms.c?.globalToShared,
+    transforms.c?.sharedToRegister,
+    transforms.d?.registerToShared,
+    transforms.d?.sharedToGlobal,
   ];
   return [
-    operand(kind.a), operand(kind.b), operand(kind.c), operand(kind.d),
-    types.a.name, types.b.name, types.accumulator.name,
-    identityOf(kind.operator), identityOf(kind.epilogue), identityOf(kind.predicate),
-    block.m, block.n, block.k, warps.m, warps.n, groupRows, copies?.a, copies?.b, copies?.c, copies?.d,
+    operand(kind.a),
+    operand(kind.b),
+    operand(kind.c),
+    operand(kind.d),
+    types.a.name,
+    types.b.name,
+    types.accumulator.name,
+    identityOf(kind.operator),
+    identityOf(kind.epilogue),
+    identityOf(kind.predicate),
+    block.m,
+    block.n,
+    block.k,
+    warps.m,
+    warps.n,
+    groupRows,
+    copies?.a,
+    copies?.b,
+    copies?.c,
+    copies?.d,
     ...streams.map(identityOf),
   ].join(" ");
 }

@@ -3,12 +3,12 @@
  */
 export { defaultEpilogue, type Epilogue, type EpilogueContext } from "./epilogues/epilogue.ts";
 export { columnMajor, type Layout, padded, rowMajor } from "./layouts/layout.ts";
-export { fma, fmaOperator, type FmaShape } from "./operators/fma.ts";
+export { type FmaShape, fma, fmaOperator } from "./operators/fma.ts";
 export { mmaOperator, mmaSync } from "./operators/mma.ts";
 export type { Operator, OperatorFactory, OperatorTypes } from "./operators/operator.ts";
 export { wmmaOperator, wmmaSync } from "./operators/wmma.ts";
 export type { GemmParams } from "./params.ts";
-export { gemm, type GemmOptions, type GemmPlan, planGemm } from "./plan.ts";
+export { type GemmOptions, type GemmPlan, gemm, planGemm } from "./plan.ts";
 export { everyStep, type Predicate } from "./predicate.ts";
 export { type GemmKind, type OperandKind, registerStagedKernel } from "./schedules/register-staged.ts";
 export type { ElementCoordinates, Transform, Transforms } from "./transforms.ts";

@@ -22,17 +22,29 @@ export interface GemmParams {
  */
 export function checkParams(params: GemmParams, operator: Operator, subgroupWidth: number): void {
   const { block, warps, groupRows } = params;
-  const all = { "block.m": block.m, "block.n": block.n, "block.k": block.k, "warps.m": warps.m, "warps.n": warps.n, groupRows };
+  const all = {
+    "block.m": block.m,
+    "block.n": block.n,
+    "block.k": block.k,
+    "warps.m": warps.m,
+    "warps.n": warps.n,
+    groupRows,
+  };
   for (const [name, value] of Object.entries(all)) {
-    if (!Number.isInteger(value) || value < 1) throw new ArgumentError(`params.${name} is a positive integer, not ${String(value)}`);
+    if (!Number.isInteger(value) || value < 1)
+      throw new ArgumentError(`params.${name} is a positive integer, not ${String(value)}`);
   }
-  const fit = (name: string, size: number, by: string, unit: number): void => {
-    if (size % unit !== 0) throw new ArgumentError(`params: ${name} = ${size} is no multiple of ${by} = ${unit}`);
+  const multiple = (name: string, size: number, by: string, unit: number): void => {
+    if (size % unit !== 0)
+      throw new ArgumentError(`params: ${name} = ${size} is no multiple of ${by} = ${unit}`);
   };
   const { shape } = operator;
-  fit("block.m", block.m, `warps.m x the operator's m = ${warps.m} x ${shape.m}`, warps.m * shape.m);
-  fit("block.n", block.n, `warps.n x the operator's n = ${warps.n} x ${shape.n}`, warps.n * shape.n);
-  fit("block.k", block.k, "the operator's k", shape.k);
+  multiple("block.m", block.m, `warps.m x the operator's m = ${warps.m} x ${shape.m}`, warps.m * shape.m);
+  multiple("block.n", block.n, `warps.n x the operator's n = ${warps.n} x ${shape.n}`, warps.n * shape.n);
+  multiple("block.k", block.k, "the operator's k", shape.k);
   const threads = warps.m * warps.n * subgroupWidth;
-  if (threads > 1024) throw new ArgumentError(`params: ${warps.m} x ${warps.n} warps of ${subgroupWidth} lanes are ${threads} threads; a block has at most 1024`);
+  if (threads > 1024)
+    throw new ArgumentError(
+      `params: ${warps.m} x ${warps.n} warps of ${subgroupWidth} lanes are ${threads} threads; a block has at most 1024`,
+    );
 }

@@ -3,7 +3,21 @@
  * the arguments is said here, before anything reaches a device.
  */
 import { ArgumentError, ShapeError, TypeMismatchError, UnsupportedError } from "../errors.ts";
-import { byteSize, type ElementType, f16, f32, f64, i32, i64, isFloat, isInteger, type StorageType, tf32, u32, u64 } from "../lang/index.ts";
+import {
+  byteSize,
+  type ElementType,
+  f16,
+  f32,
+  f64,
+  i32,
+  i64,
+  isFloat,
+  isInteger,
+  type StorageType,
+  tf32,
+  u32,
+  u64,
+} from "../lang/index.ts";
 import type { Device, DeviceArray } from "../runtime/array.ts";
 import { denseLayout } from "./layouts/layout.ts";
 import type { OperatorTypes } from "./operators/operator.ts";
@@ -54,12 +68,15 @@ export function matrixOperand(array: DeviceArray, name: string): MatrixOperand {
   const major = rowMajor ? "row" : "column";
   const [lines, length, stride] = rowMajor ? [rows, columns, down] : [columns, rows, across];
   if (lines > 1 && stride < 0) {
-    throw new ShapeError(`gemm: ${name} (${array.label}) runs backwards (stride ${stride}); copy() of tilewright/array-ops turns it round`);
+    throw new ShapeError(
+      `gemm: ${name} (${array.label}) runs backwards (stride ${stride}); copy() of tilewright/array-ops turns it round`,
+    );
   }
   const leading = lines <= 1 ? Math.max(length, 1) : stride;
   const size = byteSize(type);
   const bytes = [offset * size, ...(lines <= 1 ? [] : [leading * size])];
-  const alignment = alignments.find((unit) => unit >= size && bytes.every((count) => count % unit === 0)) ?? size;
+  const alignment =
+    alignments.find((unit) => unit >= size && bytes.every((count) => count % unit === 0)) ?? size;
   return { array, type, layout: denseLayout(major), leading, alignment };
 }
 
@@ -77,11 +94,15 @@ export interface TypeChoices {
 export function operatorTypes(a: StorageType, b: StorageType, choices: TypeChoices): OperatorTypes {
   const { accumulate, compute } = choices;
   if (isFloat(a) !== isFloat(b)) {
-    throw new TypeMismatchError(`gemm: A is ${a.name} and B is ${b.name}; convert() of tilewright/array-ops brings them to one kind of number`);
+    throw new TypeMismatchError(
+      `gemm: A is ${a.name} and B is ${b.name}; convert() of tilewright/array-ops brings them to one kind of number`,
+    );
   }
   const types = isFloat(a) ? floatTypes(a, b, compute) : integerTypes(a, b);
   if (compute !== undefined && types.a !== compute) {
-    throw new UnsupportedError(`gemm: ${a.name}·${b.name} cannot be multiplied in ${compute.name}; tf32 is for f32 operands`);
+    throw new UnsupportedError(
+      `gemm: ${a.name}·${b.name} cannot be multiplied in ${compute.name}; tf32 is for f32 operands`,
+    );
   }
   if (accumulate === undefined || accumulate === types.accumulator) return types;
   const allowed = types.a === f16 && types.b === f16 ? [f16, f32] : [types.accumulator];
@@ -108,11 +129,14 @@ function floatTypes(a: StorageType, b: StorageType, compute: ElementType | undef
 }
 
 function integerTypes(a: StorageType, b: StorageType): OperatorTypes {
-  if (!isInteger(a) || !isInteger(b)) throw new TypeMismatchError(`gemm: no product of ${a.name} and ${b.name}`);
+  if (!isInteger(a) || !isInteger(b))
+    throw new TypeMismatchError(`gemm: no product of ${a.name} and ${b.name}`);
   if (a.bits === 8 && b.bits === 8) return { a, b, accumulator: i32 };
   if (a.bits < 32 && b.bits < 32) return { a, b, accumulator: i32 };
   if (a !== b) {
-    throw new TypeMismatchError(`gemm: A is ${a.name} and B is ${b.name}; convert() of tilewright/array-ops brings them to one type`);
+    throw new TypeMismatchError(
+      `gemm: A is ${a.name} and B is ${b.name}; convert() of tilewright/array-ops brings them to one type`,
+    );
   }
   return { a, b, accumulator: a };
 }
@@ -121,7 +145,10 @@ function integerTypes(a: StorageType, b: StorageType): OperatorTypes {
 export function problemOf(a: DeviceArray, b: DeviceArray, choices: TypeChoices): Problem {
   a.check("gemm: A");
   b.check("gemm: B");
-  if (a.device !== b.device) throw new ArgumentError(`gemm: A is on ${a.device.name} and B on ${b.device.name}; both must be on one device`);
+  if (a.device !== b.device)
+    throw new ArgumentError(
+      `gemm: A is on ${a.device.name} and B on ${b.device.name}; both must be on one device`,
+    );
   const left = matrixOperand(a, "A");
   const right = matrixOperand(b, "B");
   const [m, k] = a.shape;
@@ -133,7 +160,9 @@ export function problemOf(a: DeviceArray, b: DeviceArray, choices: TypeChoices):
   }
   const types = operatorTypes(a.type, b.type, choices);
   const narrowFloat = isFloat(a.type) && a.type === b.type && a.type.bits > 8;
-  const outputType = narrowFloat ? a.type : ((types.accumulator === f32 && types.a === f16 ? f16 : types.accumulator) as StorageType);
+  const outputType = narrowFloat
+    ? a.type
+    : ((types.accumulator === f32 && types.a === f16 ? f16 : types.accumulator) as StorageType);
   return { device: a.device, m, n, k, a: left, b: right, types, outputType };
 }
 
@@ -147,7 +176,9 @@ function hintTransposed(m: number, k: number, inner: number, n: number): string 
 export function resultOperand(array: DeviceArray, name: "C" | "D", problem: Problem): MatrixOperand {
   array.check(`gemm: ${name}`);
   if (array.device !== problem.device) {
-    throw new ArgumentError(`gemm: ${name} is on ${array.device.name}, A and B on ${problem.device.name}; all must be on one device`);
+    throw new ArgumentError(
+      `gemm: ${name} is on ${array.device.name}, A and B on ${problem.device.name}; all must be on one device`,
+    );
   }
   const { m, n } = problem;
   if (array.shape.length !== 2 || array.shape[0] !== m || array.shape[1] !== n) {
@@ -164,7 +195,9 @@ function checkOwnElements(operand: MatrixOperand): void {
   const length = operand.layout.major === "row" ? columns : rows;
   const lines = operand.layout.major === "row" ? rows : columns;
   if (lines > 1 && operand.leading < length) {
-    throw new ShapeError(`gemm: D (${operand.array.label}) has lines ${operand.leading} elements apart that hold ${length} each: they overlap`);
+    throw new ShapeError(
+      `gemm: D (${operand.array.label}) has lines ${operand.leading} elements apart that hold ${length} each: they overlap`,
+    );
   }
 }
 
@@ -187,7 +220,8 @@ export function overlap(x: MatrixOperand, y: MatrixOperand): boolean {
   if (first >= end || begin >= last) return false;
   const sameLines = x.layout.major === y.layout.major && x.leading === y.leading && x.type === y.type;
   if (!sameLines) return true;
-  const length = (operand: MatrixOperand): number => operand.array.shape[operand.layout.major === "row" ? 1 : 0];
+  const length = (operand: MatrixOperand): number =>
+    operand.array.shape[operand.layout.major === "row" ? 1 : 0];
   const distance = (((y.array.offset - x.array.offset) % x.leading) + x.leading) % x.leading;
   return distance < length(x) || distance + length(y) > x.leading;
 }
@@ -195,7 +229,10 @@ export function overlap(x: MatrixOperand, y: MatrixOperand): boolean {
 /** Whether two operands are the very same matrix. */
 export function identical(x: MatrixOperand, y: MatrixOperand): boolean {
   return (
-    x.array.allocation === y.array.allocation && x.array.offset === y.array.offset && x.type === y.type &&
-    x.leading === y.leading && x.layout === y.layout
+    x.array.allocation === y.array.allocation &&
+    x.array.offset === y.array.offset &&
+    x.type === y.type &&
+    x.leading === y.leading &&
+    x.layout === y.layout
   );
 }

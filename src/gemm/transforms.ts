@@ -26,7 +26,11 @@ export interface Transforms {
 }
 
 /** Applies a transform to one element or to each of a vector. `at(lane)` gives coordinates when they are asked for. */
-export function applyTransform(transform: Transform, held: Elements, at: (lane: number) => ElementCoordinates): Elements {
+export function applyTransform(
+  transform: Transform,
+  held: Elements,
+  at: (lane: number) => ElementCoordinates,
+): Elements {
   if (held instanceof Vector) return joined(held.elements().map((value, lane) => transform(value, at(lane))));
   return transform(held, at(0));
 }
@@ -46,5 +50,7 @@ export function converted(held: Elements, type: ElementType): Elements {
   if (held.type === type) return held;
   if (held instanceof Value) return held.to(type);
   // A conversion of the whole vector stays packed where the result fits one access.
-  return type.bits * held.lanes <= 128 ? held.to(type) : joined(held.elements().map((value) => value.to(type)));
+  return type.bits * held.lanes <= 128
+    ? held.to(type)
+    : joined(held.elements().map((value) => value.to(type)));
 }

@@ -7,8 +7,20 @@
  * said once, in `operations.ts`.
  */
 import type { SourcePosition } from "../errors.ts";
-import type { ElementType, StorageType } from "../types/types.ts";
+import type { ElementType } from "../types/types.ts";
+import type { ConstantTable, Parameter, SharedArray } from "./declarations.ts";
 import type { Attributes, OperationName } from "./operations.ts";
+
+export type {
+  ArrayReference,
+  BufferParameter,
+  ConstantTable,
+  Parameter,
+  ScalarParameter,
+  SharedArray,
+  SwizzleBytes,
+  TensorMapParameter,
+} from "./declarations.ts";
 
 /** Elements in one value: 1 is a scalar; a vector holds at most 16 bytes. */
 export type Lanes = 1 | 2 | 4 | 8 | 16;
@@ -74,8 +86,7 @@ export interface IfNode {
 }
 
 /**
- * Counted loop: `for (counter = from; counter < to; counter += step)`, `step` > 0 (`>` when `descending`, step still the
- * positive amount subtracted). Bounds and step are evaluated once, before the loop.
+ * Counted loop: `for (counter = from; counter < to; counter += step)`, `step` > 0. Bounds and step are evaluated once, before the loop.
  */
 export interface LoopNode {
   readonly kind: "loop";
@@ -124,68 +135,6 @@ export type Statement = AnyOperation | IfNode | LoopNode | WhileNode | JumpNode 
 export interface Block {
   readonly statements: readonly Statement[];
 }
-
-/** An array in global memory: pointer plus, where the body asks for them, sizes and strides (in elements). */
-export interface BufferParameter {
-  readonly kind: "buffer";
-  readonly id: number;
-  readonly name: string;
-  readonly element: StorageType;
-  /** Rank 1 is contiguous; higher ranks bring sizes and strides along. */
-  readonly rank: number;
-  readonly access: "read" | "write" | "readwrite";
-}
-
-/** A number passed by value. `index` parameters are 64-bit. */
-export interface ScalarParameter {
-  readonly kind: "scalar";
-  readonly id: number;
-  readonly name: string;
-  readonly element: ElementType;
-}
-
-/** Bytes of the shared-memory swizzle pattern of a tensor map or matrix descriptor; 0 is none. */
-export type SwizzleBytes = 0 | 32 | 64 | 128;
-
-/** A tensor map (TMA descriptor) over an array given at launch. `box[0]` is the innermost extent, in elements. */
-export interface TensorMapParameter {
-  readonly kind: "tensorMap";
-  readonly id: number;
-  readonly name: string;
-  readonly element: StorageType;
-  readonly rank: number;
-  readonly box: readonly number[];
-  readonly swizzle: SwizzleBytes;
-}
-
-export type Parameter = BufferParameter | ScalarParameter | TensorMapParameter;
-
-/**
- * A typed view of the block's shared memory, at a fixed byte offset of one arena. Views may overlap (overlaid tiles,
- * reinterpretation). `purpose: "barrier"` marks mbarrier words (element u64).
- */
-export interface SharedArray {
-  readonly id: number;
-  readonly name: string;
-  readonly element: StorageType;
-  readonly length: number;
-  readonly byteOffset: number;
-  readonly purpose: "data" | "barrier";
-}
-
-/** Read-only numbers compiled into the kernel. */
-export interface ConstantTable {
-  readonly id: number;
-  readonly name: string;
-  readonly element: StorageType;
-  readonly values: readonly (number | bigint)[];
-}
-
-/** Where an access goes. */
-export type ArrayReference =
-  | { readonly kind: "buffer"; readonly parameter: BufferParameter }
-  | { readonly kind: "shared"; readonly array: SharedArray }
-  | { readonly kind: "constant"; readonly table: ConstantTable };
 
 /** A traced kernel. */
 export interface KernelIr {

@@ -5,17 +5,27 @@
  * {@link Attributes}, a line in {@link operations}, and (the compiler insists) an entry in each target's table.
  */
 import type { ElementType, StorageType } from "../types/types.ts";
-import type { ArrayReference, SharedArray, SwizzleBytes, TensorMapParameter } from "./nodes.ts";
+import type { ArrayReference, SharedArray, SwizzleBytes, TensorMapParameter } from "./declarations.ts";
 
 type None = Readonly<Record<never, never>>;
 
 /** Names of the values that hardware provides. All are i32. */
 export type BuiltinName =
-  | "threadIndexX" | "threadIndexY" | "threadIndexZ"
-  | "blockIndexX" | "blockIndexY" | "blockIndexZ"
-  | "gridSizeX" | "gridSizeY" | "gridSizeZ"
-  | "lane" | "subgroupIndex"
-  | "clusterRank" | "clusterIndexX" | "clusterIndexY" | "clusterIndexZ";
+  | "threadIndexX"
+  | "threadIndexY"
+  | "threadIndexZ"
+  | "blockIndexX"
+  | "blockIndexY"
+  | "blockIndexZ"
+  | "gridSizeX"
+  | "gridSizeY"
+  | "gridSizeZ"
+  | "lane"
+  | "subgroupIndex"
+  | "clusterRank"
+  | "clusterIndexX"
+  | "clusterIndexY"
+  | "clusterIndexZ";
 
 export type MemoryScope = "block" | "cluster" | "device" | "system";
 export type MemoryOrder = "relaxed" | "acquire" | "release" | "acquireRelease";
@@ -290,25 +300,82 @@ export interface OperationInfo {
 }
 
 function pure(): OperationInfo {
-  return { pure: true, reads: [], writes: [], convergence: "none", asynchronousUntil: undefined, orders: false };
+  return {
+    pure: true,
+    reads: [],
+    writes: [],
+    convergence: "none",
+    asynchronousUntil: undefined,
+    orders: false,
+  };
 }
 
 function effect(info: Partial<OperationInfo>): OperationInfo {
   return {
-    pure: false, reads: [], writes: [], convergence: "none", asynchronousUntil: undefined, orders: false, ...info,
+    pure: false,
+    reads: [],
+    writes: [],
+    convergence: "none",
+    asynchronousUntil: undefined,
+    orders: false,
+    ...info,
   };
 }
 
 /** The table. */
 export const operations: { readonly [Name in OperationName]: OperationInfo } = {
-  add: pure(), sub: pure(), mul: pure(), mulHigh: pure(), div: pure(), rem: pure(), floorDiv: pure(), floorMod: pure(),
-  neg: pure(), abs: pure(), min: pure(), max: pure(), fma: pure(), and: pure(), or: pure(), xor: pure(), not: pure(),
-  shiftLeft: pure(), shiftRight: pure(), equal: pure(), notEqual: pure(), less: pure(), lessEqual: pure(),
-  greater: pure(), greaterEqual: pure(), isNaN: pure(), select: pure(), sqrt: pure(), reciprocalSqrt: pure(),
-  reciprocal: pure(), exp2: pure(), log2: pure(), sin: pure(), cos: pure(), tanh: pure(), floor: pure(), ceil: pure(),
-  trunc: pure(), roundEven: pure(), convert: pure(), bitcast: pure(), popcount: pure(), leadingZeros: pure(),
-  reverseBits: pure(), dot4: pure(), permuteBytes: pure(), compose: pure(), extract: pure(), builtin: pure(),
-  parameter: pure(), bufferSize: pure(), bufferStride: pure(),
+  add: pure(),
+  sub: pure(),
+  mul: pure(),
+  mulHigh: pure(),
+  div: pure(),
+  rem: pure(),
+  floorDiv: pure(),
+  floorMod: pure(),
+  neg: pure(),
+  abs: pure(),
+  min: pure(),
+  max: pure(),
+  fma: pure(),
+  and: pure(),
+  or: pure(),
+  xor: pure(),
+  not: pure(),
+  shiftLeft: pure(),
+  shiftRight: pure(),
+  equal: pure(),
+  notEqual: pure(),
+  less: pure(),
+  lessEqual: pure(),
+  greater: pure(),
+  greaterEqual: pure(),
+  isNaN: pure(),
+  select: pure(),
+  sqrt: pure(),
+  reciprocalSqrt: pure(),
+  reciprocal: pure(),
+  exp2: pure(),
+  log2: pure(),
+  sin: pure(),
+  cos: pure(),
+  tanh: pure(),
+  floor: pure(),
+  ceil: pure(),
+  trunc: pure(),
+  roundEven: pure(),
+  convert: pure(),
+  bitcast: pure(),
+  popcount: pure(),
+  leadingZeros: pure(),
+  reverseBits: pure(),
+  dot4: pure(),
+  permuteBytes: pure(),
+  compose: pure(),
+  extract: pure(),
+  builtin: pure(),
+  parameter: pure(),
+  bufferSize: pure(),
+  bufferStride: pure(),
 
   readRegister: effect({ reads: ["registers"] }),
   writeRegister: effect({ writes: ["registers"] }),
@@ -339,8 +406,18 @@ export const operations: { readonly [Name in OperationName]: OperationInfo } = {
   copyAsyncCommit: effect({ orders: true }),
   copyAsyncWait: effect({ orders: true }),
   copyAsyncArrive: effect({ reads: ["shared"], writes: ["shared"], orders: true }),
-  tensorLoad: effect({ reads: ["global"], writes: ["shared"], asynchronousUntil: "barrierWait", orders: true }),
-  tensorStore: effect({ reads: ["shared"], writes: ["global"], asynchronousUntil: "tensorStoreWait", orders: true }),
+  tensorLoad: effect({
+    reads: ["global"],
+    writes: ["shared"],
+    asynchronousUntil: "barrierWait",
+    orders: true,
+  }),
+  tensorStore: effect({
+    reads: ["shared"],
+    writes: ["global"],
+    asynchronousUntil: "tensorStoreWait",
+    orders: true,
+  }),
   tensorStoreCommit: effect({ orders: true }),
   tensorStoreWait: effect({ orders: true }),
   prefetchTensorMap: effect({}),
@@ -353,8 +430,11 @@ export const operations: { readonly [Name in OperationName]: OperationInfo } = {
   wmmaMma: effect({ reads: ["registers"], writes: ["registers"], convergence: "subgroup" }),
   warpgroupFence: effect({ convergence: "warpgroup", orders: true }),
   warpgroupMma: effect({
-    reads: ["registers", "shared"], writes: ["registers"], convergence: "warpgroup",
-    asynchronousUntil: "warpgroupWait", orders: true,
+    reads: ["registers", "shared"],
+    writes: ["registers"],
+    convergence: "warpgroup",
+    asynchronousUntil: "warpgroupWait",
+    orders: true,
   }),
   warpgroupCommit: effect({ convergence: "warpgroup", orders: true }),
   warpgroupWait: effect({ convergence: "warpgroup", orders: true, writes: ["registers"] }),

@@ -5,13 +5,22 @@
 import type { SharedArray, TensorMapParameter } from "../ir/nodes.ts";
 import type { MemoryScope } from "../ir/operations.ts";
 import { byteSize, type I32, i32, type StorageType, type U32, u32 } from "../types/types.ts";
-import { type GlobalArray, type IndexOperand, indexOperand, sharedBarriers, type SharedMemory } from "./memory.ts";
+import {
+  type GlobalArray,
+  type IndexOperand,
+  indexOperand,
+  type SharedMemory,
+  sharedBarriers,
+} from "./memory.ts";
 import { tracer } from "./trace.ts";
 import { type Operand, typedOperand, use } from "./value.ts";
 
 /** Barriers in shared memory, each with a phase that completes when the expected arrivals and bytes have come. */
 export class BarrierArray {
-  constructor(readonly count: number, /** @internal */ readonly array: SharedArray) {}
+  constructor(
+    readonly count: number,
+    /** @internal */ readonly array: SharedArray,
+  ) {}
 
   /** Prepares barrier `index` for `arrivals` arrivals a phase. One thread does it; {@link barrierInitFence} and a block barrier follow. */
   initialise(index: IndexOperand, arrivals: number): void {
@@ -19,7 +28,11 @@ export class BarrierArray {
     if (!Number.isInteger(arrivals) || arrivals < 1 || arrivals >= 2 ** 20) {
       throw trace.error(`a barrier expects 1 to ${2 ** 20 - 1} arrivals, not ${arrivals}`);
     }
-    trace.emit("barrierInit", undefined, [indexOperand(index)], { array: this.array, offset: 0, count: arrivals });
+    trace.emit("barrierInit", undefined, [indexOperand(index)], {
+      array: this.array,
+      offset: 0,
+      count: arrivals,
+    });
   }
   /** Arrives; with `rank`, on the same barrier of another block of the cluster. */
   arrive(index: IndexOperand, rank?: Operand<I32>): void {
@@ -30,13 +43,15 @@ export class BarrierArray {
   /** Arrives and announces bytes that asynchronous copies will deliver in this phase. */
   arriveExpect(index: IndexOperand, bytes: Operand<I32>): void {
     tracer().emit("barrierArriveExpect", undefined, [indexOperand(index), use(typedOperand(bytes, i32))], {
-      array: this.array, offset: 0,
+      array: this.array,
+      offset: 0,
     });
   }
   /** Waits until the phase of this parity (0 first, then 1, 0, …) has completed; parity 1 passes at once on a fresh barrier. */
   wait(index: IndexOperand, parity: Operand<I32>): void {
     tracer().emit("barrierWait", undefined, [indexOperand(index), use(typedOperand(parity, i32))], {
-      array: this.array, offset: 0,
+      array: this.array,
+      offset: 0,
     });
   }
   /** Arrives once this thread's earlier {@link copyAsync} calls are done. */
@@ -83,12 +98,18 @@ export function copyAsync<T extends StorageType>(
   const trace = tracer();
   const bytes = elements * byteSize(target.type);
   if (bytes !== 4 && bytes !== 8 && bytes !== 16) {
-    throw trace.error(`an asynchronous copy moves 4, 8 or 16 bytes; ${elements} x ${target.type.name} is ${bytes}`);
+    throw trace.error(
+      `an asynchronous copy moves 4, 8 or 16 bytes; ${elements} x ${target.type.name} is ${bytes}`,
+    );
   }
   const operands = [indexOperand(targetPosition), indexOperand(sourcePosition)];
   if (options.validBytes !== undefined) operands.push(use(typedOperand(options.validBytes, i32)));
   trace.emit("copyAsync", undefined, operands, {
-    target: target.array, targetOffset: 0, source: source.reference, sourceOffset: 0, bytes,
+    target: target.array,
+    targetOffset: 0,
+    source: source.reference,
+    sourceOffset: 0,
+    bytes,
   });
 }
 
@@ -104,7 +125,10 @@ export function copyAsyncWait(pending: number): void {
 
 /** A tensor in global memory, addressed by boxes. */
 export class TensorMap<T extends StorageType> {
-  constructor(readonly type: T, /** @internal */ readonly parameter: TensorMapParameter) {}
+  constructor(
+    readonly type: T,
+    /** @internal */ readonly parameter: TensorMapParameter,
+  ) {}
 
   /** Bytes that one box brings. */
   get boxBytes(): number {
@@ -121,18 +145,33 @@ export class TensorMap<T extends StorageType> {
     barrier: { readonly barriers: BarrierArray; readonly index: IndexOperand },
     multicast?: Operand<U32>,
   ): void {
-    const operands = [indexOperand(targetPosition), indexOperand(barrier.index), ...this.#coordinates(coordinates)];
+    const operands = [
+      indexOperand(targetPosition),
+      indexOperand(barrier.index),
+      ...this.#coordinates(coordinates),
+    ];
     if (multicast !== undefined) operands.push(use(typedOperand(multicast, u32)));
     tracer().emit("tensorLoad", undefined, operands, {
-      map: this.parameter, target: target.array, targetOffset: 0,
-      barrier: barrier.barriers.array, barrierOffset: 0, multicast: multicast !== undefined,
+      map: this.parameter,
+      target: target.array,
+      targetOffset: 0,
+      barrier: barrier.barriers.array,
+      barrierOffset: 0,
+      multicast: multicast !== undefined,
     });
   }
   /** Starts storing shared memory to the box at `coordinates`; parts outside the tensor are dropped. */
   store(source: SharedMemory<T>, sourcePosition: IndexOperand, coordinates: readonly Operand<I32>[]): void {
-    tracer().emit("tensorStore", undefined, [indexOperand(sourcePosition), ...this.#coordinates(coordinates)], {
-      map: this.parameter, source: source.array, sourceOffset: 0,
-    });
+    tracer().emit(
+      "tensorStore",
+      undefined,
+      [indexOperand(sourcePosition), ...this.#coordinates(coordinates)],
+      {
+        map: this.parameter,
+        source: source.array,
+        sourceOffset: 0,
+      },
+    );
   }
   /** Fetches the map itself into cache. */
   prefetch(): void {
@@ -141,7 +180,9 @@ export class TensorMap<T extends StorageType> {
 
   #coordinates(coordinates: readonly Operand<I32>[]): ReturnType<typeof use>[] {
     if (coordinates.length !== this.parameter.rank) {
-      throw tracer().error(`${this.parameter.name} has rank ${this.parameter.rank}; ${coordinates.length} coordinates were given`);
+      throw tracer().error(
+        `${this.parameter.name} has rank ${this.parameter.rank}; ${coordinates.length} coordinates were given`,
+      );
     }
     return coordinates.map((coordinate) => use(typedOperand(coordinate, i32)));
   }

@@ -59,7 +59,9 @@ export const block: {
 function reduceBlock<T extends StorageType>(operation: ReductionName, value: Value<T>): Value<T> {
   const { size: width, count } = subgroup;
   if (block.size % width !== 0) {
-    throw tracer().error(`a block reduction needs whole subgroups: ${block.size} threads are no multiple of ${width}`);
+    throw tracer().error(
+      `a block reduction needs whole subgroups: ${block.size} threads are no multiple of ${width}`,
+    );
   }
   const partial = subgroup.reduce(operation, value);
   if (count === 1) return partial;
@@ -72,7 +74,8 @@ function reduceBlock<T extends StorageType>(operation: ReductionName, value: Val
   for (let first = 0; first < count; first += width) {
     const last = Math.min(count, first + width) - first;
     const within = last === width ? undefined : lane.lt(last);
-    const position = within === undefined ? lane.add(first) : select(within, lane.add(first), constant(i32, 0));
+    const position =
+      within === undefined ? lane.add(first) : select(within, lane.add(first), constant(i32, 0));
     const loaded = slots.loadAt(position);
     const repeats = operation !== "add" && operation !== "xor";
     const term = within === undefined || repeats ? loaded : select(within, loaded, constant(value.type, 0));
@@ -103,7 +106,9 @@ function namedBarrierStep(action: "sync" | "arrive", id: Operand<I32>, threads: 
   const trace = tracer();
   const { width } = trace.facts.subgroup;
   if (threads % width !== 0 || threads <= 0) {
-    throw trace.error(`a named barrier counts whole subgroups of ${width} threads; ${threads} is no multiple`);
+    throw trace.error(
+      `a named barrier counts whole subgroups of ${width} threads; ${threads} is no multiple`,
+    );
   }
   trace.emit("namedBarrier", undefined, [use(typedOperand(id, i32))], { action, threads });
 }

@@ -2,18 +2,42 @@
  * @file Subgroup collectives: shuffles, votes, reductions. All lanes of the subgroup must arrive together; none of them
  * orders memory.
  */
-import { type Bool, bool, type ElementType, type F16, type F32, type I32, i32, type U32, u32 } from "../types/types.ts";
+import {
+  type Bool,
+  bool,
+  type ElementType,
+  type F16,
+  type F32,
+  type I32,
+  i32,
+  type U32,
+  u32,
+} from "../types/types.ts";
 import { subgroupId } from "./thread.ts";
 import { tracer } from "./trace.ts";
-import { type Condition, conditionValue, operation, type Operand, typedOperand, type Value } from "./value.ts";
+import {
+  type Condition,
+  conditionValue,
+  type Operand,
+  operation,
+  typedOperand,
+  type Value,
+} from "./value.ts";
 
 type ShuffleMode = "index" | "up" | "down" | "xor";
 
-function shuffle<T extends ElementType>(mode: ShuffleMode, value: Value<T>, by: Operand<I32>, width: number | undefined): Value<T> {
+function shuffle<T extends ElementType>(
+  mode: ShuffleMode,
+  value: Value<T>,
+  by: Operand<I32>,
+  width: number | undefined,
+): Value<T> {
   const trace = tracer();
   const size = width ?? trace.facts.subgroup.width;
   if (size < 1 || (size & (size - 1)) !== 0 || size > trace.facts.subgroup.width) {
-    throw trace.error(`shuffle width ${size}: a power of two up to the subgroup's ${trace.facts.subgroup.width} is wanted`);
+    throw trace.error(
+      `shuffle width ${size}: a power of two up to the subgroup's ${trace.facts.subgroup.width} is wanted`,
+    );
   }
   return operation("shuffle", value.type, [value, typedOperand(by, i32)], { mode, width: size });
 }
@@ -67,7 +91,8 @@ export const subgroup: {
   all: (condition) => operation("vote", bool, [conditionValue(condition)], { mode: "all" }),
   ballot(condition) {
     const trace = tracer();
-    if (trace.facts.subgroup.width > 32) throw trace.error("ballot() holds 32 lanes; this target's subgroups are wider");
+    if (trace.facts.subgroup.width > 32)
+      throw trace.error("ballot() holds 32 lanes; this target's subgroups are wider");
     return operation("ballot", u32, [conditionValue(condition)], {});
   },
   reduce: (name, value) => operation("subgroupReduce", value.type, [value], { operation: name }),

@@ -3,7 +3,7 @@
  * choose and unroll code.
  */
 import type { Statement } from "../ir/nodes.ts";
-import { type I32, i32, type Index, type U32 } from "../types/types.ts";
+import { type I32, type Index, i32, type U32 } from "../types/types.ts";
 import { tracer } from "./trace.ts";
 import { type Condition, conditionValue, type Operand, typedOperand, use, Value } from "./value.ts";
 
@@ -54,7 +54,10 @@ export interface LoopRange<T extends CounterType> {
  * A counted loop that stays a loop on the device. Bounds are evaluated once, before it. The counter has the type of the
  * bounds that are values, i32 if all are numbers.
  */
-export function loop<T extends CounterType = I32>(range: LoopRange<T> | Operand<T>, body: (counter: Value<T>) => void): void {
+export function loop<T extends CounterType = I32>(
+  range: LoopRange<T> | Operand<T>,
+  body: (counter: Value<T>) => void,
+): void {
   const trace = tracer();
   const bounds: LoopRange<T> = range instanceof Value || typeof range !== "object" ? { to: range } : range;
   const { from = 0, to, step = 1 } = bounds;
@@ -64,7 +67,9 @@ export function loop<T extends CounterType = I32>(range: LoopRange<T> | Operand<
     throw trace.error(`a loop counts in i32, u32 or index, not ${(type as { readonly name: string }).name}`);
   }
   if (typeof step === "number" && step < 1) {
-    throw trace.error(`a loop's step must be at least 1, not ${step}; to count down, subtract the counter from the last position`);
+    throw trace.error(
+      `a loop's step must be at least 1, not ${step}; to count down, subtract the counter from the last position`,
+    );
   }
   const operands = [from, to, step].map((bound) => use(typedOperand(bound, type)));
   const site = trace.site();
@@ -72,7 +77,15 @@ export function loop<T extends CounterType = I32>(range: LoopRange<T> | Operand<
   const block = trace.nested("a loop() body", true, () =>
     body(new Value(type, counter, trace.scope, trace.positions[site])),
   );
-  trace.append({ kind: "loop", counter, from: operands[0], to: operands[1], step: operands[2], body: block, site });
+  trace.append({
+    kind: "loop",
+    counter,
+    from: operands[0],
+    to: operands[1],
+    step: operands[2],
+    body: block,
+    site,
+  });
 }
 
 /** Repeats `body` while `condition`, evaluated anew before each turn, holds. */

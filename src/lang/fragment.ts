@@ -6,12 +6,12 @@
  * a function of coordinates costs no more than it must. Layouts follow the PTX ISA, "Matrix fragments for mma".
  */
 import type { IrValue, Lanes, RegisterRange, RegisterVariable } from "../ir/nodes.ts";
-import { type ElementType, type I32, tf32 } from "../types/types.ts";
 import type { MatrixInstruction } from "../target/facts.ts";
+import { type ElementType, type I32, tf32 } from "../types/types.ts";
 import { subgroupId } from "./thread.ts";
 import { tracer } from "./trace.ts";
 import { type Operand, typedOperand, use, type Value } from "./value.ts";
-import { splat, Vector, vector, type VectorLanes, wrap } from "./vector.ts";
+import { splat, Vector, type VectorLanes, vector, wrap } from "./vector.ts";
 
 /** Where the elements that a lane holds lie in the tile: position = lane part + element part. */
 export interface FragmentLayout {
@@ -56,7 +56,12 @@ export class Fragment<T extends ElementType = ElementType> {
   }
   setRegister(number: number, value: Value<T> | Vector<T> | number): void {
     this.#checkRegister(number);
-    const held = typeof value !== "number" ? value : this.packed === 1 ? typedOperand(value, this.type) : splat(this.type, this.packed, value);
+    const held =
+      typeof value !== "number"
+        ? value
+        : this.packed === 1
+          ? typedOperand(value, this.type)
+          : splat(this.type, this.packed, value);
     tracer().emit("writeRegister", undefined, [use(held)], {}, [this.range("write", number, 1)]);
   }
   /** Element `i` of this lane. */
@@ -73,7 +78,8 @@ export class Fragment<T extends ElementType = ElementType> {
   }
   /** Sets all elements of this lane, in order. */
   setElements(values: readonly Value<T>[]): void {
-    if (values.length !== this.count) throw tracer().error(`a fragment of ${this.count} elements cannot take ${values.length}`);
+    if (values.length !== this.count)
+      throw tracer().error(`a fragment of ${this.count} elements cannot take ${values.length}`);
     for (let number = 0; number < this.registers; number++) {
       const part = values.slice(number * this.packed, (number + 1) * this.packed);
       this.setRegister(number, this.packed === 1 ? part[0] : vector(...part));
@@ -86,7 +92,9 @@ export class Fragment<T extends ElementType = ElementType> {
   /** Coordinates of element `i`. @throws TraceError where the layout is opaque. */
   coordinates(i: number): { readonly row: Value<I32>; readonly column: Value<I32> } {
     if (this.layout === undefined) {
-      throw tracer().error("this fragment's layout is opaque; store it to shared memory to work with coordinates");
+      throw tracer().error(
+        "this fragment's layout is opaque; store it to shared memory to work with coordinates",
+      );
     }
     const base = this.layout.lane();
     const { row, column } = this.layout.element(i);
@@ -97,7 +105,10 @@ export class Fragment<T extends ElementType = ElementType> {
     for (let number = 0; number < this.registers; number++) {
       const held = this.register(number);
       const first = number * this.packed;
-      this.setRegister(number, held instanceof Vector ? held.map((value, lane) => body(value, first + lane)) : body(held, first));
+      this.setRegister(
+        number,
+        held instanceof Vector ? held.map((value, lane) => body(value, first + lane)) : body(held, first),
+      );
     }
   }
 
@@ -122,7 +133,11 @@ export function packedLanes(type: ElementType): Lanes {
 }
 
 /** Layout of one operand of an m16n8 or m8n8 instruction of 32 lanes. Rows and columns of B are (k, n). */
-export function mmaLayout(instruction: MatrixInstruction, use: FragmentUse, type: ElementType): FragmentLayout {
+export function mmaLayout(
+  instruction: MatrixInstruction,
+  use: FragmentUse,
+  type: ElementType,
+): FragmentLayout {
   const { m, n, k } = instruction;
   const width = packedLanes(type);
   const halves = m / 8;
@@ -131,22 +146,28 @@ export function mmaLayout(instruction: MatrixInstruction, use: FragmentUse, type
   switch (use) {
     case "a":
       return {
-        rows: m, columns: k,
+        rows: m,
+        columns: k,
         lane: () => ({ row: group(), column: pair().mul(width) }),
         element(i) {
           const register = Math.floor(i / width);
-          return { row: 8 * (register % halves), column: (i % width) + 4 * width * Math.floor(register / halves) };
+          return {
+            row: 8 * (register % halves),
+            column: (i % width) + 4 * width * Math.floor(register / halves),
+          };
         },
       };
     case "b":
       return {
-        rows: k, columns: n,
+        rows: k,
+        columns: n,
         lane: () => ({ row: pair().mul(width), column: group() }),
         element: (i) => ({ row: (i % width) + 4 * width * Math.floor(i / width), column: 0 }),
       };
     case "accumulator":
       return {
-        rows: m, columns: n,
+        rows: m,
+        columns: n,
         lane: () => ({ row: group(), column: pair().mul(2) }),
         element: (i) => ({ row: 8 * Math.floor(i / 2), column: i % 2 }),
       };
@@ -167,12 +188,17 @@ export function sideBySide(layout: FragmentLayout, count: number, elements: numb
 }
 
 /** Layout over the four warps of a warpgroup: A from registers (m64) or the accumulator of m64nN. */
-export function warpgroupLayout(instruction: MatrixInstruction, use: "a" | "accumulator", type: ElementType): FragmentLayout {
+export function warpgroupLayout(
+  instruction: MatrixInstruction,
+  use: "a" | "accumulator",
+  type: ElementType,
+): FragmentLayout {
   const rowOfWarp = (): Value<I32> => subgroupId.index.floorMod(4).mul(16);
   if (use === "a") {
     const inner = mmaLayout({ ...instruction, m: 16 }, "a", type);
     return {
-      rows: 64, columns: instruction.k,
+      rows: 64,
+      columns: instruction.k,
       lane() {
         const { row, column } = inner.lane();
         return { row: rowOfWarp().add(row), column };
@@ -181,7 +207,8 @@ export function warpgroupLayout(instruction: MatrixInstruction, use: "a" | "accu
     };
   }
   return {
-    rows: 64, columns: instruction.n,
+    rows: 64,
+    columns: instruction.n,
     lane: () => ({
       row: rowOfWarp().add(subgroupId.lane.floorDiv(4)),
       column: subgroupId.lane.floorMod(4).mul(2),

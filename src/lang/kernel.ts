@@ -6,7 +6,7 @@ import type { KernelIr } from "../ir/nodes.ts";
 import type { TargetFacts } from "../target/facts.ts";
 import { declareParameters, type KernelArguments, type ParameterDescriptors } from "./parameters.ts";
 import { capturePosition } from "./position.ts";
-import { traceError, Tracer, withTracer } from "./trace.ts";
+import { Tracer, traceError, withTracer } from "./trace.ts";
 
 /** Threads per block: a number, up to three extents, or a function of the target's facts. */
 export type BlockSize = number | readonly number[];
@@ -37,7 +37,10 @@ const namePattern = /^[A-Za-z][A-Za-z0-9_]{0,62}$/;
  * Defines a kernel. `name` and parameter names match `/^[A-Za-z][A-Za-z0-9_]{0,62}$/`.
  * @throws ArgumentError for a name that is no identifier.
  */
-export function kernel<const P extends ParameterDescriptors>(name: string, definition: KernelDefinition<P>): Kernel<P> {
+export function kernel<const P extends ParameterDescriptors>(
+  name: string,
+  definition: KernelDefinition<P>,
+): Kernel<P> {
   for (const identifier of [name, ...Object.keys(definition.params)]) {
     if (!namePattern.test(identifier)) {
       throw new ArgumentError(
@@ -50,17 +53,25 @@ export function kernel<const P extends ParameterDescriptors>(name: string, defin
 
 function extents(size: BlockSize, what: string, name: string): readonly [number, number, number] {
   const list = typeof size === "number" ? [size] : size;
-  const valid = list.length >= 1 && list.length <= 3 && list.every((extent) => Number.isInteger(extent) && extent >= 1);
-  if (!valid) throw new ArgumentError(`kernel ${name}: ${what} is 1 to 3 positive integers, not [${list.join(", ")}]`);
+  const valid =
+    list.length >= 1 && list.length <= 3 && list.every((extent) => Number.isInteger(extent) && extent >= 1);
+  if (!valid)
+    throw new ArgumentError(`kernel ${name}: ${what} is 1 to 3 positive integers, not [${list.join(", ")}]`);
   return [list[0], list[1] ?? 1, list[2] ?? 1];
 }
 
-function traceKernel<P extends ParameterDescriptors>(name: string, definition: KernelDefinition<P>, facts: TargetFacts): KernelIr {
+function traceKernel<P extends ParameterDescriptors>(
+  name: string,
+  definition: KernelDefinition<P>,
+  facts: TargetFacts,
+): KernelIr {
   const size = typeof definition.block === "function" ? definition.block(facts) : definition.block;
   const block = extents(size, "block", name);
   const threads = block[0] * block[1] * block[2];
   if (threads > facts.limits.threadsPerBlock) {
-    throw new ArgumentError(`kernel ${name}: a block of ${threads} threads; ${facts.name} takes at most ${facts.limits.threadsPerBlock}`);
+    throw new ArgumentError(
+      `kernel ${name}: a block of ${threads} threads; ${facts.name} takes at most ${facts.limits.threadsPerBlock}`,
+    );
   }
   const trace = new Tracer(name, facts, block);
   const { parameters, bind } = declareParameters(definition.params);

@@ -1,16 +1,47 @@
 /**
  * @file Functions of values. Where the hardware approximates, the docstring states how well.
  */
-import { type ArithmeticType, type ElementType, type FloatType, type I32, i32, type U32, u32 } from "../types/types.ts";
+import {
+  type ArithmeticType,
+  type ElementType,
+  type FloatType,
+  type I32,
+  i32,
+  type U32,
+  u32,
+} from "../types/types.ts";
 import { tracer } from "./trace.ts";
-import { binary, type Condition, conditionValue, constant, operandValue, operation, type Operand, typedOperand, Value } from "./value.ts";
+import {
+  binary,
+  type Condition,
+  conditionValue,
+  constant,
+  type Operand,
+  operandValue,
+  operation,
+  typedOperand,
+  Value,
+} from "./value.ts";
 
 /** `condition ? a : b`, lane by lane, without a branch. At least one of `a`, `b` must be a value. */
-export function select<T extends ElementType>(condition: Condition, a: Value<T>, b: Operand<T> | boolean): Value<T>;
-export function select<T extends ElementType>(condition: Condition, a: Operand<T> | boolean, b: Value<T>): Value<T>;
-export function select<T extends ElementType>(condition: Condition, a: Operand<T> | boolean, b: Operand<T> | boolean): Value<T> {
+export function select<T extends ElementType>(
+  condition: Condition,
+  a: Value<T>,
+  b: Operand<T> | boolean,
+): Value<T>;
+export function select<T extends ElementType>(
+  condition: Condition,
+  a: Operand<T> | boolean,
+  b: Value<T>,
+): Value<T>;
+export function select<T extends ElementType>(
+  condition: Condition,
+  a: Operand<T> | boolean,
+  b: Operand<T> | boolean,
+): Value<T> {
   const typed = a instanceof Value ? a : b instanceof Value ? b : undefined;
-  if (typed === undefined) throw tracer().error("select() of two numbers has no type; make one of them constant(type, number)");
+  if (typed === undefined)
+    throw tracer().error("select() of two numbers has no type; make one of them constant(type, number)");
   const first = operandValue(a as Operand<T>, typed as Value<T>);
   const second = operandValue(b as Operand<T>, typed as Value<T>);
   return operation("select", typed.type as T, [conditionValue(condition), first, second], {});
@@ -32,10 +63,23 @@ export function clamp<T extends ArithmeticType>(x: Value<T>, low: Operand<T>, hi
 }
 
 function float<T extends FloatType>(
-  name: "sqrt" | "reciprocalSqrt" | "reciprocal" | "exp2" | "log2" | "sin" | "cos" | "tanh" | "floor" | "ceil" | "trunc" | "roundEven",
+  name:
+    | "sqrt"
+    | "reciprocalSqrt"
+    | "reciprocal"
+    | "exp2"
+    | "log2"
+    | "sin"
+    | "cos"
+    | "tanh"
+    | "floor"
+    | "ceil"
+    | "trunc"
+    | "roundEven",
   x: Value<T>,
 ): Value<T> {
-  if (x.type.class !== "float") throw tracer().error(`${name} takes a float, not ${x.type.name}; convert with .to(f32)`);
+  if (x.type.class !== "float")
+    throw tracer().error(`${name} takes a float, not ${x.type.name}; convert with .to(f32)`);
   return operation(name, x.type, [x], {});
 }
 
@@ -123,11 +167,15 @@ export function mulHigh<T extends I32 | U32>(a: Value<T>, b: Operand<T>): Value<
   return operation("mulHigh", a.type, [a, operandValue(b, a)], {});
 }
 /** c + Σ of the four products of the bytes of `a` and `b`. */
-export function dot4(a: Value<U32>, b: Value<U32>, c: Operand<I32>, signs: { readonly signedA: boolean; readonly signedB: boolean }): Value<I32> {
+export function dot4(
+  a: Value<U32>,
+  b: Value<U32>,
+  c: Operand<I32>,
+  signs: { readonly signedA: boolean; readonly signedB: boolean },
+): Value<I32> {
   return operation("dot4", i32, [a, b, typedOperand(c, i32)], signs);
 }
 /** Bytes of (a: 0…3, b: 4…7) chosen by the four low nibbles of `selector`. */
 export function permuteBytes(a: Value<U32>, b: Operand<U32>, selector: Operand<U32>): Value<U32> {
   return operation("permuteBytes", u32, [a, typedOperand(b, u32), typedOperand(selector, u32)], {});
 }
-

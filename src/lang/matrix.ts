@@ -5,8 +5,24 @@
 import type { SharedArray, SwizzleBytes } from "../ir/nodes.ts";
 import type { SharedMatrix } from "../ir/operations.ts";
 import type { MatrixInstruction, TargetFacts } from "../target/facts.ts";
-import { type ElementType, f32, i32, type I32, type StorageType, type TypeName, types } from "../types/types.ts";
-import { type AnyFragment, Fragment, type FragmentUse, mmaLayout, packedLanes, sideBySide, warpgroupLayout } from "./fragment.ts";
+import {
+  type ElementType,
+  f32,
+  type I32,
+  i32,
+  type StorageType,
+  type TypeName,
+  types,
+} from "../types/types.ts";
+import {
+  type AnyFragment,
+  Fragment,
+  type FragmentUse,
+  mmaLayout,
+  packedLanes,
+  sideBySide,
+  warpgroupLayout,
+} from "./fragment.ts";
 import { type GlobalArray, type IndexOperand, indexOperand, type SharedMemory } from "./memory.ts";
 import { tracer } from "./trace.ts";
 import { type Condition, conditionValue, type Operand, typedOperand, use } from "./value.ts";
@@ -27,7 +43,9 @@ export function findInstruction(
   wanted: Partial<MatrixInstruction>,
 ): MatrixInstruction | undefined {
   return list.find((instruction) =>
-    Object.entries(wanted).every(([key, value]) => value === undefined || instruction[key as keyof MatrixInstruction] === value),
+    Object.entries(wanted).every(
+      ([key, value]) => value === undefined || instruction[key as keyof MatrixInstruction] === value,
+    ),
   );
 }
 
@@ -52,10 +70,18 @@ export function mmaFragment(instruction: MatrixInstruction, operand: FragmentUse
 }
 
 /** d += a · b by one warp (mma.sync); of a B with several operands side by side, the one numbered `whichB`. */
-export function mma(instruction: MatrixInstruction, d: AnyFragment, a: AnyFragment, b: AnyFragment, whichB = 0): void {
+export function mma(
+  instruction: MatrixInstruction,
+  d: AnyFragment,
+  a: AnyFragment,
+  b: AnyFragment,
+  whichB = 0,
+): void {
   const registers = mmaRegisters(instruction, "b");
   tracer().emit("mma", undefined, [], matrixAttributes(instruction), [
-    d.range("readwrite"), a.range("read"), b.range("read", whichB * registers, registers),
+    d.range("readwrite"),
+    a.range("read"),
+    b.range("read", whichB * registers, registers),
   ]);
 }
 
@@ -87,7 +113,9 @@ export function loadMatrix<T extends StorageType>(
   options: LoadMatrixOptions = {},
 ): void {
   tracer().emit(
-    "loadMatrix", undefined, [indexOperand(position)],
+    "loadMatrix",
+    undefined,
+    [indexOperand(position)],
     { array: source.array, offset: 0, count, transpose: options.transpose ?? false },
     [target.range("write", options.firstRegister ?? 0, count)],
   );
@@ -102,7 +130,9 @@ export function storeMatrix<T extends StorageType>(
   options: LoadMatrixOptions = {},
 ): void {
   tracer().emit(
-    "storeMatrix", undefined, [indexOperand(position)],
+    "storeMatrix",
+    undefined,
+    [indexOperand(position)],
     { array: target.array, offset: 0, count, transpose: options.transpose ?? false },
     [source.range("read", options.firstRegister ?? 0, count)],
   );
@@ -140,8 +170,17 @@ export function wmmaLoad<T extends StorageType>(
 ): void {
   const { m, n, k } = instruction;
   tracer().emit(
-    "wmmaLoad", undefined, [indexOperand(position), use(typedOperand(leading, i32))],
-    { array: source.reference, offset: 0, use: operand, shape: { m, n, k }, element: types[instruction[operand]], major },
+    "wmmaLoad",
+    undefined,
+    [indexOperand(position), use(typedOperand(leading, i32))],
+    {
+      array: source.reference,
+      offset: 0,
+      use: operand,
+      shape: { m, n, k },
+      element: types[instruction[operand]],
+      major,
+    },
     [target.range("write")],
   );
 }
@@ -157,18 +196,34 @@ export function wmmaStore<T extends StorageType>(
 ): void {
   const { m, n, k } = instruction;
   tracer().emit(
-    "wmmaStore", undefined, [indexOperand(position), use(typedOperand(leading, i32))],
-    { array: target.reference, offset: 0, shape: { m, n, k }, element: types[instruction.accumulator], major },
+    "wmmaStore",
+    undefined,
+    [indexOperand(position), use(typedOperand(leading, i32))],
+    {
+      array: target.reference,
+      offset: 0,
+      shape: { m, n, k },
+      element: types[instruction.accumulator],
+      major,
+    },
     [source.range("read")],
   );
 }
 
 /** d += a · b by one warp (wmma.mma). */
-export function wmma(instruction: MatrixInstruction, d: AnyFragment, a: AnyFragment, b: AnyFragment, majorA: Major, majorB: Major): void {
-  tracer().emit(
-    "wmmaMma", undefined, [], { ...matrixAttributes(instruction), majorA, majorB },
-    [d.range("readwrite"), a.range("read"), b.range("read")],
-  );
+export function wmma(
+  instruction: MatrixInstruction,
+  d: AnyFragment,
+  a: AnyFragment,
+  b: AnyFragment,
+  majorA: Major,
+  majorB: Major,
+): void {
+  tracer().emit("wmmaMma", undefined, [], { ...matrixAttributes(instruction), majorA, majorB }, [
+    d.range("readwrite"),
+    a.range("read"),
+    b.range("read"),
+  ]);
 }
 
 /** A fresh fragment of a warpgroup instruction: the accumulator, or A held in registers. */
@@ -215,7 +270,9 @@ export function warpgroupMma(
   const operands = fromRegisters ? [] : [indexOperand(a.position)];
   operands.push(indexOperand(b.position), accumulate);
   tracer().emit(
-    "warpgroupMma", undefined, operands,
+    "warpgroupMma",
+    undefined,
+    operands,
     {
       ...matrixAttributes(instruction),
       sharedA: fromRegisters ? undefined : sharedMatrix(a),
@@ -231,7 +288,14 @@ function sharedMatrix(operand: SharedMatrixOperand): SharedMatrix {
   const { memory, swizzle, major } = operand;
   // Eight rows of the swizzle span form one atom; the next atom follows directly where a tensor map wrote the tile.
   const strideBytes = operand.strideBytes ?? 8 * Math.max(swizzle, 16);
-  return { array: memory.array, offset: 0, swizzle, major, leadingBytes: operand.leadingBytes ?? 16, strideBytes };
+  return {
+    array: memory.array,
+    offset: 0,
+    swizzle,
+    major,
+    leadingBytes: operand.leadingBytes ?? 16,
+    strideBytes,
+  };
 }
 
 /** Orders register accesses before the warpgroup products that follow; needed before the first of a sequence. */

@@ -4,9 +4,20 @@
  */
 import type { ArrayReference, BufferParameter, ConstantTable, SharedArray } from "../ir/nodes.ts";
 import type { AtomicOperation, Attributes, MemoryOrder, MemoryScope } from "../ir/operations.ts";
-import { byteSize, type ElementType, type I32, i32, type Index, index as indexType, isStorage, type StorageType, type U32, u64 } from "../types/types.ts";
+import {
+  byteSize,
+  type ElementType,
+  type I32,
+  type Index,
+  i32,
+  index as indexType,
+  isStorage,
+  type StorageType,
+  type U32,
+  u64,
+} from "../types/types.ts";
 import { tracer } from "./trace.ts";
-import { constant, constantOperand, operation, type Operand, typedOperand, use, Value } from "./value.ts";
+import { constant, constantOperand, type Operand, operation, typedOperand, use, Value } from "./value.ts";
 import { Vector, type VectorLanes } from "./vector.ts";
 
 /** An element position: i32 and u32 for positions known to be small, `index` for anything. */
@@ -26,10 +37,12 @@ export interface AtomicOptions {
 /** @internal The operand of an element position. */
 export function indexOperand(position: IndexOperand): ReturnType<typeof use> {
   if (typeof position === "number") {
-    if (!Number.isSafeInteger(position)) throw tracer().error(`element position ${position} is not an integer`);
+    if (!Number.isSafeInteger(position))
+      throw tracer().error(`element position ${position} is not an integer`);
     return constantOperand(Math.abs(position) < 2 ** 31 ? i32 : indexType, 1, position);
   }
-  if (!(position instanceof Value)) throw tracer().error("an element position is a number or an i32, u32 or index value");
+  if (!(position instanceof Value))
+    throw tracer().error("an element position is a number or an i32, u32 or index value");
   const { name } = position.type as ElementType;
   if (name !== "i32" && name !== "u32" && name !== "index") {
     throw tracer().error(`an element position is i32, u32 or index, not ${name}; convert with .to(index)`);
@@ -39,7 +52,9 @@ export function indexOperand(position: IndexOperand): ReturnType<typeof use> {
 
 /** Widens a position to the type of global positions. */
 export function toIndex(position: IndexOperand): Value<Index> {
-  return typeof position === "number" ? constant(indexType, position) : (position as Value<ElementType>).to(indexType);
+  return typeof position === "number"
+    ? constant(indexType, position)
+    : (position as Value<ElementType>).to(indexType);
 }
 
 /** Element accesses that every array offers, by linear position. */
@@ -53,51 +68,90 @@ export abstract class LinearArray<T extends StorageType> {
     this.checkReadable();
     const trace = tracer();
     const ir = trace.emit("load", { element: this.type, lanes: 1 }, [indexOperand(position)], {
-      array: this.reference, offset: 0, cache: options.cache ?? "default",
+      array: this.reference,
+      offset: 0,
+      cache: options.cache ?? "default",
     });
     return new Value(this.type, ir as never, trace.scope, trace.positions.at(-1));
   }
   /** `lanes` consecutive elements as one access; the position must be a multiple of `lanes`. */
-  loadVectorAt<N extends VectorLanes>(lanes: N, position: IndexOperand, options: AccessOptions = {}): Vector<T, N> {
+  loadVectorAt<N extends VectorLanes>(
+    lanes: N,
+    position: IndexOperand,
+    options: AccessOptions = {},
+  ): Vector<T, N> {
     this.checkReadable();
     const trace = tracer();
     this.checkWidth(lanes);
     const ir = trace.emit("load", { element: this.type, lanes }, [indexOperand(position)], {
-      array: this.reference, offset: 0, cache: options.cache ?? "default",
+      array: this.reference,
+      offset: 0,
+      cache: options.cache ?? "default",
     });
     return new Vector(this.type, lanes, ir as never, trace.scope, trace.positions.at(-1));
   }
   storeAt(position: IndexOperand, value: Operand<T>, options: AccessOptions = {}): void {
     this.checkWritable();
     const operands = [indexOperand(position), use(typedOperand(value, this.type))];
-    tracer().emit("store", undefined, operands, { array: this.reference, offset: 0, cache: options.cache ?? "default" });
+    tracer().emit("store", undefined, operands, {
+      array: this.reference,
+      offset: 0,
+      cache: options.cache ?? "default",
+    });
   }
   /** Stores all lanes as one access; the position must be a multiple of the lanes. */
-  storeVectorAt<N extends VectorLanes>(position: IndexOperand, value: Vector<T, N>, options: AccessOptions = {}): void {
+  storeVectorAt<N extends VectorLanes>(
+    position: IndexOperand,
+    value: Vector<T, N>,
+    options: AccessOptions = {},
+  ): void {
     this.checkWritable();
     this.checkWidth(value.lanes);
     if ((value.type as ElementType) !== this.type) {
-      throw tracer().error(`an array of ${this.type.name} cannot store a vector of ${value.type.name}; convert with .to(${this.type.name})`, value.position);
+      throw tracer().error(
+        `an array of ${this.type.name} cannot store a vector of ${value.type.name}; convert with .to(${this.type.name})`,
+        value.position,
+      );
     }
     tracer().emit("store", undefined, [indexOperand(position), use(value)], {
-      array: this.reference, offset: 0, cache: options.cache ?? "default",
+      array: this.reference,
+      offset: 0,
+      cache: options.cache ?? "default",
     });
   }
   /** Atomic read-modify-write; returns the old value. */
-  atomicAt(name: Exclude<AtomicOperation, "compareExchange">, position: IndexOperand, value: Operand<T>, options: AtomicOptions = {}): Value<T> {
+  atomicAt(
+    name: Exclude<AtomicOperation, "compareExchange">,
+    position: IndexOperand,
+    value: Operand<T>,
+    options: AtomicOptions = {},
+  ): Value<T> {
     return this.#atomic(name, [position, value], options);
   }
   /** Stores `replacement` where the element equals `expected`; returns the old value. */
-  compareExchangeAt(position: IndexOperand, expected: Operand<T>, replacement: Operand<T>, options: AtomicOptions = {}): Value<T> {
+  compareExchangeAt(
+    position: IndexOperand,
+    expected: Operand<T>,
+    replacement: Operand<T>,
+    options: AtomicOptions = {},
+  ): Value<T> {
     return this.#atomic("compareExchange", [position, expected, replacement], options);
   }
 
-  #atomic(name: AtomicOperation, [position, ...values]: readonly [IndexOperand, ...Operand<T>[]], options: AtomicOptions): Value<T> {
+  #atomic(
+    name: AtomicOperation,
+    [position, ...values]: readonly [IndexOperand, ...Operand<T>[]],
+    options: AtomicOptions,
+  ): Value<T> {
     this.checkWritable();
     const trace = tracer();
     const operands = [indexOperand(position), ...values.map((value) => use(typedOperand(value, this.type)))];
     const ir = trace.emit("atomic", { element: this.type, lanes: 1 }, operands, {
-      array: this.reference, offset: 0, operation: name, order: options.order ?? "relaxed", scope: options.scope ?? "device",
+      array: this.reference,
+      offset: 0,
+      operation: name,
+      order: options.order ?? "relaxed",
+      scope: options.scope ?? "device",
     });
     return new Value(this.type, ir as never, trace.scope, trace.positions.at(-1));
   }
@@ -109,7 +163,9 @@ export abstract class LinearArray<T extends StorageType> {
 
   protected checkWidth(lanes: number): void {
     if (lanes * this.type.bits > 128) {
-      throw tracer().error(`${lanes} x ${this.type.name} is ${(lanes * this.type.bits) / 8} bytes; one access moves at most 16`);
+      throw tracer().error(
+        `${lanes} x ${this.type.name} is ${(lanes * this.type.bits) / 8} bytes; one access moves at most 16`,
+      );
     }
   }
 }
@@ -117,7 +173,10 @@ export abstract class LinearArray<T extends StorageType> {
 /** An array parameter. Rank 0 is bare storage addressed linearly; rank 1 is contiguous; more ranks carry strides. */
 export class GlobalArray<T extends StorageType> extends LinearArray<T> {
   readonly reference: ArrayReference;
-  constructor(readonly type: T, /** @internal */ readonly parameter: BufferParameter) {
+  constructor(
+    readonly type: T,
+    /** @internal */ readonly parameter: BufferParameter,
+  ) {
     super();
     this.reference = { kind: "buffer", parameter };
   }
@@ -139,7 +198,9 @@ export class GlobalArray<T extends StorageType> extends LinearArray<T> {
   position(...coordinates: readonly IndexOperand[]): IndexOperand {
     const { rank } = this.parameter;
     if (coordinates.length !== Math.max(rank, 1)) {
-      throw tracer().error(`${this.parameter.name} has rank ${rank}; ${coordinates.length} coordinates were given`);
+      throw tracer().error(
+        `${this.parameter.name} has rank ${rank}; ${coordinates.length} coordinates were given`,
+      );
     }
     if (rank <= 1) return coordinates[0];
     let sum: Value<Index> | undefined;
@@ -161,21 +222,31 @@ export class GlobalArray<T extends StorageType> extends LinearArray<T> {
 
   #checkDimension(dimension: number): void {
     if (!Number.isInteger(dimension) || dimension < 0 || dimension >= this.parameter.rank) {
-      throw tracer().error(`${this.parameter.name} has rank ${this.parameter.rank}; there is no dimension ${dimension}`);
+      throw tracer().error(
+        `${this.parameter.name} has rank ${this.parameter.rank}; there is no dimension ${dimension}`,
+      );
     }
   }
   protected override checkReadable(): void {
-    if (this.parameter.access === "write") throw tracer().error(`${this.parameter.name} is an output; declare it with inout() to read it`);
+    if (this.parameter.access === "write")
+      throw tracer().error(`${this.parameter.name} is an output; declare it with inout() to read it`);
   }
   protected override checkWritable(): void {
-    if (this.parameter.access === "read") throw tracer().error(`${this.parameter.name} is an input; declare it with output() or inout() to write it`);
+    if (this.parameter.access === "read")
+      throw tracer().error(
+        `${this.parameter.name} is an input; declare it with output() or inout() to write it`,
+      );
   }
 }
 
 /** An array in the block's shared memory, row-major over its compile-time shape. */
 export class SharedMemory<T extends StorageType> extends LinearArray<T> {
   readonly reference: ArrayReference;
-  constructor(readonly type: T, readonly shape: readonly number[], /** @internal */ readonly array: SharedArray) {
+  constructor(
+    readonly type: T,
+    readonly shape: readonly number[],
+    /** @internal */ readonly array: SharedArray,
+  ) {
     super();
     this.reference = { kind: "shared", array };
   }
@@ -185,7 +256,9 @@ export class SharedMemory<T extends StorageType> extends LinearArray<T> {
   }
   position(...coordinates: readonly (Value<I32> | number)[]): Value<I32> | number {
     if (coordinates.length !== this.shape.length) {
-      throw tracer().error(`this shared array has rank ${this.shape.length}; ${coordinates.length} coordinates were given`);
+      throw tracer().error(
+        `this shared array has rank ${this.shape.length}; ${coordinates.length} coordinates were given`,
+      );
     }
     let sum: Value<I32> | number = 0;
     let stride = this.length;
@@ -213,7 +286,10 @@ export function plus(a: Value<I32> | number, b: Value<I32> | number): Value<I32>
 
 /** Shared memory that several typed views can overlay. */
 export class SharedArena {
-  constructor(readonly bytes: number, /** @internal */ readonly byteOffset: number) {}
+  constructor(
+    readonly bytes: number,
+    /** @internal */ readonly byteOffset: number,
+  ) {}
 
   /** A typed view at a byte offset of the arena. Views may overlap: keeping them apart in time is the kernel's duty. */
   view<T extends StorageType>(type: T, shape: number | readonly number[], byteOffset = 0): SharedMemory<T> {
@@ -223,23 +299,37 @@ export class SharedArena {
     checkShape(extents);
     const bytes = length * byteSize(type);
     if (byteOffset < 0 || byteOffset + bytes > this.bytes) {
-      throw trace.error(`a view of ${bytes} bytes at ${byteOffset} does not fit an arena of ${this.bytes} bytes`);
+      throw trace.error(
+        `a view of ${bytes} bytes at ${byteOffset} does not fit an arena of ${this.bytes} bytes`,
+      );
     }
     if ((this.byteOffset + byteOffset) % byteSize(type) !== 0) {
-      throw trace.error(`a view of ${type.name} must begin at a multiple of ${byteSize(type)} bytes, not ${byteOffset}`);
+      throw trace.error(
+        `a view of ${type.name} must begin at a multiple of ${byteSize(type)} bytes, not ${byteOffset}`,
+      );
     }
-    return new SharedMemory(type, extents, trace.declareShared(type, length, this.byteOffset + byteOffset, "data"));
+    return new SharedMemory(
+      type,
+      extents,
+      trace.declareShared(type, length, this.byteOffset + byteOffset, "data"),
+    );
   }
 }
 
 function checkShape(shape: readonly number[]): void {
   if (!shape.every((extent) => Number.isInteger(extent) && extent > 0)) {
-    throw tracer().error(`a shared array's shape is made of positive integers known while tracing, not [${shape.join(", ")}]`);
+    throw tracer().error(
+      `a shared array's shape is made of positive integers known while tracing, not [${shape.join(", ")}]`,
+    );
   }
 }
 
 /** A shared array of compile-time shape, not initialised. `alignment` in bytes. */
-export function shared<T extends StorageType>(type: T, shape: number | readonly number[], alignment = 16): SharedMemory<T> {
+export function shared<T extends StorageType>(
+  type: T,
+  shape: number | readonly number[],
+  alignment = 16,
+): SharedMemory<T> {
   const extents = typeof shape === "number" ? [shape] : shape;
   if (!isStorage(type)) throw tracer().error(`${(type as ElementType).name} has no form in memory`);
   checkShape(extents);
@@ -261,7 +351,10 @@ export function sharedBarriers(count: number): SharedArray {
 /** Read-only numbers compiled into the kernel. */
 export class Table<T extends StorageType> extends LinearArray<T> {
   readonly reference: ArrayReference;
-  constructor(readonly type: T, table: ConstantTable) {
+  constructor(
+    readonly type: T,
+    table: ConstantTable,
+  ) {
     super();
     this.reference = { kind: "constant", table };
   }

@@ -2,10 +2,16 @@
  * @file Kernel parameters. A descriptor carries two types: what the body sees and what the host passes.
  */
 import { TraceError } from "../errors.ts";
-import type { BufferParameter, Parameter, ScalarParameter, SwizzleBytes, TensorMapParameter } from "../ir/nodes.ts";
+import type {
+  BufferParameter,
+  Parameter,
+  ScalarParameter,
+  SwizzleBytes,
+  TensorMapParameter,
+} from "../ir/nodes.ts";
 import type { ElementType, Index, StorageType } from "../types/types.ts";
-import { GlobalArray } from "./memory.ts";
 import { TensorMap } from "./asynchronous.ts";
+import { GlobalArray } from "./memory.ts";
 import { operation, type Value } from "./value.ts";
 
 /** What the host passes for an array: a device array (or view) of this element type. */
@@ -39,10 +45,15 @@ export interface TensorMapDescriptor<T extends StorageType> {
 }
 
 /** Number types that can be parameters. */
-export type ScalarType = Exclude<StorageType, { readonly name: "e4m3" | "e5m2" | "i8" | "u8" | "i16" | "u16" }> | Index;
+export type ScalarType =
+  | Exclude<StorageType, { readonly name: "e4m3" | "e5m2" | "i8" | "u8" | "i16" | "u16" }>
+  | Index;
 
 /** Anything that `params` can hold; a bare element type is a number passed by value. */
-export type ParameterDescriptor = BufferDescriptor<StorageType> | TensorMapDescriptor<StorageType> | ScalarType;
+export type ParameterDescriptor =
+  | BufferDescriptor<StorageType>
+  | TensorMapDescriptor<StorageType>
+  | ScalarType;
 
 export type ParameterDescriptors = Readonly<Record<string, ParameterDescriptor>>;
 
@@ -68,8 +79,13 @@ export type HostArguments<P extends ParameterDescriptors> = {
         : never;
 };
 
-function buffer<T extends StorageType>(type: T, rank: number, access: BufferParameter["access"]): BufferDescriptor<T> {
-  if (!Number.isInteger(rank) || rank < 0 || rank > 6) throw new TraceError(`a parameter's rank is 0 to 6, not ${rank}`);
+function buffer<T extends StorageType>(
+  type: T,
+  rank: number,
+  access: BufferParameter["access"],
+): BufferDescriptor<T> {
+  if (!Number.isInteger(rank) || rank < 0 || rank > 6)
+    throw new TraceError(`a parameter's rank is 0 to 6, not ${rank}`);
   return Object.freeze({ kind: "buffer", type, rank, access });
 }
 
@@ -86,15 +102,23 @@ export function inout<T extends StorageType>(type: T, rank = 1): BufferDescripto
   return buffer(type, rank, "readwrite");
 }
 /** A tensor map whose boxes have the given extents (innermost first). */
-export function tensorMap<T extends StorageType>(type: T, box: readonly number[], swizzle: SwizzleBytes = 0): TensorMapDescriptor<T> {
-  if (box.length < 1 || box.length > 5) throw new TraceError(`a tensor map's box has 1 to 5 extents, not ${box.length}`);
+export function tensorMap<T extends StorageType>(
+  type: T,
+  box: readonly number[],
+  swizzle: SwizzleBytes = 0,
+): TensorMapDescriptor<T> {
+  if (box.length < 1 || box.length > 5)
+    throw new TraceError(`a tensor map's box has 1 to 5 extents, not ${box.length}`);
   if (!box.every((extent) => Number.isInteger(extent) && extent >= 1 && extent <= 256)) {
     throw new TraceError(`a tensor map's box extents are 1 to 256, not [${box.join(", ")}]`);
   }
   const innerBytes = (box[0] * type.bits) / 8;
-  if (innerBytes % 16 !== 0) throw new TraceError(`a tensor map's innermost extent spans a multiple of 16 bytes, not ${innerBytes}`);
+  if (innerBytes % 16 !== 0)
+    throw new TraceError(`a tensor map's innermost extent spans a multiple of 16 bytes, not ${innerBytes}`);
   if (swizzle !== 0 && innerBytes > swizzle) {
-    throw new TraceError(`with ${swizzle}-byte swizzle the innermost extent spans at most ${swizzle} bytes, not ${innerBytes}`);
+    throw new TraceError(
+      `with ${swizzle}-byte swizzle the innermost extent spans at most ${swizzle} bytes, not ${innerBytes}`,
+    );
   }
   return Object.freeze({ kind: "tensorMap", type, box, swizzle });
 }
@@ -104,7 +128,9 @@ export function declareParameters(descriptors: ParameterDescriptors): {
   readonly parameters: readonly Parameter[];
   readonly bind: () => Readonly<Record<string, unknown>>;
 } {
-  const parameters = Object.entries(descriptors).map(([name, descriptor], id) => parameterOf(descriptor, name, id));
+  const parameters = Object.entries(descriptors).map(([name, descriptor], id) =>
+    parameterOf(descriptor, name, id),
+  );
   return {
     parameters,
     bind: () => Object.fromEntries(parameters.map((parameter) => [parameter.name, bodySide(parameter)])),
@@ -112,13 +138,22 @@ export function declareParameters(descriptors: ParameterDescriptors): {
 }
 
 function parameterOf(descriptor: ParameterDescriptor, name: string, id: number): Parameter {
-  if (!("kind" in descriptor)) return { kind: "scalar", id, name, element: descriptor } satisfies ScalarParameter;
+  if (!("kind" in descriptor))
+    return { kind: "scalar", id, name, element: descriptor } satisfies ScalarParameter;
   if (descriptor.kind === "buffer") {
     const { type: element, rank, access } = descriptor;
     return { kind: "buffer", id, name, element, rank, access };
   }
   const { type: element, box, swizzle } = descriptor;
-  return { kind: "tensorMap", id, name, element, rank: box.length, box, swizzle } satisfies TensorMapParameter;
+  return {
+    kind: "tensorMap",
+    id,
+    name,
+    element,
+    rank: box.length,
+    box,
+    swizzle,
+  } satisfies TensorMapParameter;
 }
 
 function bodySide(parameter: Parameter): unknown {

@@ -16,13 +16,16 @@ function folderOf(url: string): string {
 }
 
 function environment(name: string): string | undefined {
-  const host = globalThis as { readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> } };
+  const host = globalThis as {
+    readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> };
+  };
   return host.process?.env?.[name];
 }
 
-let enabled = environment("TILEWRIGHT_POSITIONS") !== undefined
-  ? environment("TILEWRIGHT_POSITIONS") !== "0"
-  : environment("NODE_ENV") !== "production";
+let enabled =
+  environment("TILEWRIGHT_POSITIONS") !== undefined
+    ? environment("TILEWRIGHT_POSITIONS") !== "0"
+    : environment("NODE_ENV") !== "production";
 
 /** Switches position capture for kernels traced from now on. */
 export function setPositions(on: boolean): void {

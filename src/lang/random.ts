@@ -40,7 +40,10 @@ export function philox(
 
 /** A number in [0, 1), a multiple of 2^-24, from 32 random bits. */
 export function uniform(bits: Value<U32>): Value<F32> {
-  return bits.shiftRight(8).to(f32).mul(2 ** -24);
+  return bits
+    .shiftRight(8)
+    .to(f32)
+    .mul(2 ** -24);
 }
 
 /** Two independent numbers of the standard normal distribution from twice 32 random bits; at most 6.8 from 0. */
@@ -61,25 +64,40 @@ function logarithm(x: Value<F32>): Value<F32> {
   const bits = x.bitcast(u32);
   const fraction = bits.and(0x7fffff).or(0x3f000000).bitcast(f32);
   const isLow = fraction.lt(Math.fround(Math.SQRT1_2));
-  const exponent = bits.shiftRight(23).bitcast(i32).sub(select(isLow, constant(i32, 127), 126)).to(f32);
+  const exponent = bits
+    .shiftRight(23)
+    .bitcast(i32)
+    .sub(select(isLow, constant(i32, 127), 126))
+    .to(f32);
   const t = select(isLow, fraction.add(fraction), fraction).sub(1);
   const square = t.mul(t);
-  const tail = polynomial(t, [
-    7.0376836292e-2, -1.151461031e-1, 1.167699874e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
-    2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
-  ]).mul(t).mul(square);
+  const tail = polynomial(
+    t,
+    [
+      7.0376836292e-2, -1.151461031e-1, 1.167699874e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+      2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
+    ],
+  )
+    .mul(t)
+    .mul(square);
   // ln 2 in two parts, the first of few bits, so that exponent times it is exact.
-  const small = exponent.fma(Math.fround(-2.12194440e-4), tail).add(square.mul(-0.5));
+  const small = exponent.fma(Math.fround(-2.1219444e-4), tail).add(square.mul(-0.5));
   return exponent.fma(0.693359375, t.add(small));
 }
 
 /** Cosine and sine of a uniformly random angle: two bits choose the quadrant, thirty the angle from its middle. */
 function direction(bits: Value<U32>): readonly [Value<F32>, Value<F32>] {
   const quadrant = bits.shiftRight(30);
-  const fromMiddle = bits.and(0x3fffffff).bitcast(i32).sub(2 ** 29).to(f32);
+  const fromMiddle = bits
+    .and(0x3fffffff)
+    .bitcast(i32)
+    .sub(2 ** 29)
+    .to(f32);
   const angle = fromMiddle.mul(Math.fround(Math.PI / 2 ** 31));
   const square = angle.mul(angle);
-  const sine = polynomial(square, [-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1]).mul(square).fma(angle, angle);
+  const sine = polynomial(square, [-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1])
+    .mul(square)
+    .fma(angle, angle);
   const cosine = polynomial(square, [2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2])
     .mul(square)
     .fma(square, square.fma(-0.5, 1));

@@ -20,13 +20,16 @@ export interface RoleDefinition {
  */
 export function roles(definitions: readonly RoleDefinition[]): void {
   const trace = tracer();
-  if (trace.scope !== trace.root) throw trace.error("roles() stands at the top level of a kernel, not inside a branch or loop");
+  if (trace.scope !== trace.root)
+    throw trace.error("roles() stands at the top level of a kernel, not inside a branch or loop");
   if (trace.roles) throw trace.error("roles() splits a block once; this kernel already has its roles");
   const { width } = trace.facts.subgroup;
   const threads = trace.block[0] * trace.block[1] * trace.block[2];
   const total = definitions.reduce((sum, definition) => sum + warpsOf(definition, width), 0);
   if (total * width !== threads) {
-    throw trace.error(`the roles take ${total} subgroups of ${width} threads and the block has ${threads} threads`);
+    throw trace.error(
+      `the roles take ${total} subgroups of ${width} threads and the block has ${threads} threads`,
+    );
   }
   const limit = trace.facts.limits.registersPerThread;
   // Before the split every thread holds an equal share of the register file, rounded down to the unit of 8.
@@ -45,7 +48,10 @@ export function roles(definitions: readonly RoleDefinition[]): void {
       name,
       firstWarp,
       warps,
-      registers: registers === undefined ? undefined : { count: registers, direction: registers < share ? "decrease" : "increase" },
+      registers:
+        registers === undefined
+          ? undefined
+          : { count: registers, direction: registers < share ? "decrease" : "increase" },
       body: trace.nested(`the role ${name}`, false, definition.body),
     });
     firstWarp += warps;

@@ -4,8 +4,19 @@
  */
 import { formatPosition, type SourcePosition, TraceError } from "../errors.ts";
 import type {
-  AnyOperation, Block, ConstantTable, IrValue, Lanes, Operand, Parameter, RegisterRange, RegisterVariable, Role,
-  SharedArray, Statement, ValueType,
+  AnyOperation,
+  Block,
+  ConstantTable,
+  IrValue,
+  Lanes,
+  Operand,
+  Parameter,
+  RegisterRange,
+  RegisterVariable,
+  Role,
+  SharedArray,
+  Statement,
+  ValueType,
 } from "../ir/nodes.ts";
 import type { Attributes, OperationName } from "../ir/operations.ts";
 import type { TargetFacts } from "../target/facts.ts";
@@ -44,7 +55,12 @@ export class Tracer {
     readonly block: readonly [number, number, number],
   ) {
     this.root = {
-      open: true, statements: [], parent: undefined, what: "the kernel", position: undefined, loop: false,
+      open: true,
+      statements: [],
+      parent: undefined,
+      what: "the kernel",
+      position: undefined,
+      loop: false,
     };
     this.scope = this.root;
   }
@@ -70,7 +86,15 @@ export class Tracer {
     for (const operand of operands) if (operand.kind === "value") this.idleComparisons.delete(operand.id);
     const value = result === undefined ? undefined : this.value(result);
     // The union is discriminated by `name`; a generic constructor cannot tell TypeScript so.
-    this.append({ kind: "operation", name, result: value, operands, registers, attributes, site } as unknown as AnyOperation);
+    this.append({
+      kind: "operation",
+      name,
+      result: value,
+      operands,
+      registers,
+      attributes,
+      site,
+    } as unknown as AnyOperation);
     return value;
   }
 
@@ -82,7 +106,12 @@ export class Tracer {
   nested(what: string, loop: boolean, body: () => unknown): Block {
     const outer = this.scope;
     const scope: Scope = {
-      open: true, statements: [], parent: outer, what, position: this.positions.at(-1), loop,
+      open: true,
+      statements: [],
+      parent: outer,
+      what,
+      position: this.positions.at(-1),
+      loop,
     };
     this.scope = scope;
     try {
@@ -119,7 +148,12 @@ export class Tracer {
     return offset;
   }
 
-  declareShared(element: StorageType, length: number, byteOffset: number, purpose: SharedArray["purpose"]): SharedArray {
+  declareShared(
+    element: StorageType,
+    length: number,
+    byteOffset: number,
+    purpose: SharedArray["purpose"],
+  ): SharedArray {
     const id = this.shared.length;
     const array: SharedArray = { id, name: `shared${id}`, element, length, byteOffset, purpose };
     this.shared.push(array);
@@ -154,9 +188,11 @@ let current: Tracer | undefined;
 /** The kernel being traced. @throws TraceError outside a kernel body. */
 export function tracer(): Tracer {
   if (current === undefined) {
-    throw traceError(undefined, "this belongs inside a kernel's body, which is traced when the kernel is compiled", [
-      capturePosition(),
-    ]);
+    throw traceError(
+      undefined,
+      "this belongs inside a kernel's body, which is traced when the kernel is compiled",
+      [capturePosition()],
+    );
   }
   return current;
 }

@@ -2,11 +2,18 @@
  * @file `Value`: one number that only the device knows. Operators append a step to the kernel being traced.
  */
 import type { SourcePosition } from "../errors.ts";
-import type { IrConstant, Lanes, Operand as IrOperand, ValueType } from "../ir/nodes.ts";
+import type { IrConstant, Operand as IrOperand, Lanes, ValueType } from "../ir/nodes.ts";
 import type { Attributes, OperationName } from "../ir/operations.ts";
 import { fits } from "../types/convert.ts";
 import {
-  type ArithmeticType, type Bool, bool, type ElementType, type FloatType, type IntegerType, isArithmetic, isInteger,
+  type ArithmeticType,
+  type Bool,
+  bool,
+  type ElementType,
+  type FloatType,
+  type IntegerType,
+  isArithmetic,
+  isInteger,
   type StorageType,
 } from "../types/types.ts";
 import { capturePosition } from "./position.ts";
@@ -150,7 +157,9 @@ export class Value<T extends ElementType> {
   /** The same bits as another type of the same width. */
   bitcast<U extends StorageType>(type: U): Value<U> {
     if (type.bits !== this.type.bits) {
-      throw tracer().error(`bitcast from ${this.type.name} (${this.type.bits} bits) to ${type.name} (${type.bits} bits): widths must agree`);
+      throw tracer().error(
+        `bitcast from ${this.type.name} (${this.type.bits} bits) to ${type.name} (${type.bits} bits): widths must agree`,
+      );
     }
     return operation("bitcast", type, [this], {});
   }
@@ -169,9 +178,11 @@ export class Value<T extends ElementType> {
 Object.defineProperty(Value.prototype, "then", {
   configurable: true,
   get(this: Value<ElementType>): never {
-    throw traceError(currentTracer()?.kernelName, "a kernel value cannot be awaited; read arrays with `await array.read()` on the host instead", [
-      capturePosition(), this.position,
-    ]);
+    throw traceError(
+      currentTracer()?.kernelName,
+      "a kernel value cannot be awaited; read arrays with `await array.read()` on the host instead",
+      [capturePosition(), this.position],
+    );
   },
 });
 
@@ -181,9 +192,15 @@ export function constant<T extends ElementType>(type: T, value: number | bigint 
 }
 
 /** @internal A constant operand, checked. */
-export function constantOperand(type: ElementType, lanes: Lanes, value: number | bigint | boolean): IrConstant {
+export function constantOperand(
+  type: ElementType,
+  lanes: Lanes,
+  value: number | bigint | boolean,
+): IrConstant {
   if (!fits(value, type)) {
-    throw traceError(currentTracer()?.kernelName, `${type.name} cannot hold ${String(value)}`, [capturePosition()]);
+    throw traceError(currentTracer()?.kernelName, `${type.name} cannot hold ${String(value)}`, [
+      capturePosition(),
+    ]);
   }
   let held: number | bigint | boolean = value;
   if (type.name === "i64" || type.name === "u64") held = BigInt(value);
@@ -192,7 +209,11 @@ export function constantOperand(type: ElementType, lanes: Lanes, value: number |
 }
 
 /** @internal The IR operand of a value, checked to be usable here. */
-export function use(value: { readonly ir: IrOperand; readonly scope: Scope | undefined; readonly position: SourcePosition | undefined }): IrOperand {
+export function use(value: {
+  readonly ir: IrOperand;
+  readonly scope: Scope | undefined;
+  readonly position: SourcePosition | undefined;
+}): IrOperand {
   const { scope } = value;
   if (scope !== undefined && !scope.open) {
     const root = rootOf(scope);
@@ -202,7 +223,10 @@ export function use(value: { readonly ir: IrOperand; readonly scope: Scope | und
     throw traceError(currentTracer()?.kernelName, message, [capturePosition(), value.position]);
   }
   if (scope !== undefined && rootOf(scope) !== tracer().root) {
-    throw traceError(tracer().kernelName, "a value of another kernel is used here", [capturePosition(), value.position]);
+    throw traceError(tracer().kernelName, "a value of another kernel is used here", [
+      capturePosition(),
+      value.position,
+    ]);
   }
   return value.ir;
 }
@@ -217,7 +241,14 @@ function rootOf(scope: Scope): Scope {
 export function operation<Name extends OperationName, R extends ElementType>(
   name: Name,
   result: R,
-  operands: readonly Value<ElementType>[] | readonly Value<never>[] | readonly { readonly ir: IrOperand; readonly scope: Scope | undefined; readonly position: SourcePosition | undefined }[],
+  operands:
+    | readonly Value<ElementType>[]
+    | readonly Value<never>[]
+    | readonly {
+        readonly ir: IrOperand;
+        readonly scope: Scope | undefined;
+        readonly position: SourcePosition | undefined;
+      }[],
   attributes: Attributes[Name],
 ): Value<R> {
   const trace = tracer();
@@ -255,13 +286,29 @@ function constantZero(type: ElementType): IrConstant {
 }
 
 function describe(thing: unknown): string {
-  return thing === null ? "null" : typeof thing === "object" ? (thing.constructor?.name ?? "an object") : typeof thing;
+  return thing === null
+    ? "null"
+    : typeof thing === "object"
+      ? (thing.constructor?.name ?? "an object")
+      : typeof thing;
 }
 
 /** Names of the two-operand operators. */
 export type BinaryName =
-  | "add" | "sub" | "mul" | "div" | "rem" | "floorDiv" | "floorMod" | "min" | "max" | "and" | "or" | "xor"
-  | "shiftLeft" | "shiftRight";
+  | "add"
+  | "sub"
+  | "mul"
+  | "div"
+  | "rem"
+  | "floorDiv"
+  | "floorMod"
+  | "min"
+  | "max"
+  | "and"
+  | "or"
+  | "xor"
+  | "shiftLeft"
+  | "shiftRight";
 type UnaryName = "neg" | "abs" | "not";
 type CompareName = "equal" | "notEqual" | "less" | "lessEqual" | "greater" | "greaterEqual";
 
@@ -273,14 +320,19 @@ function checkOperator(name: string, type: ElementType): void {
     ? type === bool || (isArithmetic(type) && isInteger(type))
     : isArithmetic(type) && (!integerNames.has(name) || isInteger(type));
   if (allowed) return;
-  const remedy = type === bool
-    ? "select() turns a condition into a number"
-    : "convert first, for example with .to(f32) or .to(i32)";
+  const remedy =
+    type === bool
+      ? "select() turns a condition into a number"
+      : "convert first, for example with .to(f32) or .to(i32)";
   throw tracer().error(`${type.name} has no ${name}; ${remedy}`);
 }
 
 /** A two-operand operator by name, checked: for components whose types are not known to TypeScript. */
-export function binary<T extends ElementType>(name: BinaryName, self: Value<T>, other: Operand<T> | boolean): Value<T> {
+export function binary<T extends ElementType>(
+  name: BinaryName,
+  self: Value<T>,
+  other: Operand<T> | boolean,
+): Value<T> {
   checkOperator(name, self.type);
   return operation(name, self.type, [self, operandValue(other, self)], {});
 }
@@ -310,7 +362,8 @@ function compare<T extends ElementType>(name: CompareName, self: Value<T>, other
 export function conditionValue(condition: Condition): Value<Bool> {
   if (typeof condition === "boolean") return constant(bool, condition);
   if (!(condition instanceof Value) || condition.type !== bool) {
-    const got = condition instanceof Value ? (condition as Value<ElementType>).type.name : describe(condition);
+    const got =
+      condition instanceof Value ? (condition as Value<ElementType>).type.name : describe(condition);
     throw tracer().error(`a condition (bool) is wanted here and ${got} is given; compare with .ne(0)`);
   }
   return condition;

@@ -42,6 +42,10 @@ export function variable<T extends ElementType>(type: T, initial: Operand<T> | b
 }
 
 /** `count` register variables as a TypeScript array (compile-time indices only), each assigned `initial`. */
-export function variables<T extends ElementType>(type: T, count: number, initial: Operand<T> | boolean): Variable<T>[] {
+export function variables<T extends ElementType>(
+  type: T,
+  count: number,
+  initial: Operand<T> | boolean,
+): Variable<T>[] {
   return Array.from({ length: count }, () => variable(type, initial));
 }

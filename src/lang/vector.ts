@@ -2,7 +2,7 @@
  * @file `Vector`: 2 to 16 numbers of one type in at most 16 bytes, the unit of wide memory accesses and packed arithmetic.
  */
 import type { SourcePosition } from "../errors.ts";
-import type { IrValue, Lanes, Operand as IrOperand, ValueType } from "../ir/nodes.ts";
+import type { Operand as IrOperand, IrValue, Lanes, ValueType } from "../ir/nodes.ts";
 import type { Attributes, OperationName } from "../ir/operations.ts";
 import { type ArithmeticType, type ElementType, isArithmetic } from "../types/types.ts";
 import { capturePosition } from "./position.ts";
@@ -58,7 +58,11 @@ export class Vector<T extends ElementType, N extends VectorLanes = VectorLanes> 
     return elementwise("max", this as Vector<T, N>, [other]);
   }
   /** this · b + c, rounded once per lane. */
-  fma(this: { readonly type: ArithmeticType }, b: Vector<T, N> | Operand<T>, c: Vector<T, N> | Operand<T>): Vector<T, N> {
+  fma(
+    this: { readonly type: ArithmeticType },
+    b: Vector<T, N> | Operand<T>,
+    c: Vector<T, N> | Operand<T>,
+  ): Vector<T, N> {
     return elementwise("fma", this as Vector<T, N>, [b, c]);
   }
   /** Converts each lane as `Value.to` does. The result must still fit 16 bytes. */
@@ -81,9 +85,11 @@ export class Vector<T extends ElementType, N extends VectorLanes = VectorLanes> 
   }
   /** @internal */
   [Symbol.toPrimitive](): never {
-    throw traceError(undefined, "a kernel vector is known only on the device; JavaScript cannot compute with it", [
-      capturePosition(), this.position,
-    ]);
+    throw traceError(
+      undefined,
+      "a kernel vector is known only on the device; JavaScript cannot compute with it",
+      [capturePosition(), this.position],
+    );
   }
 }
 
@@ -98,22 +104,44 @@ export function vector<T extends ElementType>(...values: readonly Value<T>[]): V
   if (lanes !== 2 && lanes !== 4 && lanes !== 8 && lanes !== 16) {
     throw tracer().error(`a vector has 2, 4, 8 or 16 lanes, not ${lanes}`);
   }
-  return vectorOperation("compose", first.type, lanes, values.map((value) => operandValue(value, first)), {});
+  return vectorOperation(
+    "compose",
+    first.type,
+    lanes,
+    values.map((value) => operandValue(value, first)),
+    {},
+  );
 }
 
 /** A vector with the same number in every lane. */
-export function splat<T extends ElementType, N extends VectorLanes>(type: T, lanes: N, value: Operand<T>): Vector<T, N> {
+export function splat<T extends ElementType, N extends VectorLanes>(
+  type: T,
+  lanes: N,
+  value: Operand<T>,
+): Vector<T, N> {
   if (typeof value === "number" || typeof value === "bigint") {
     return new Vector(type, lanes, constantOperand(type, lanes, value), undefined, undefined);
   }
-  return vectorOperation("compose", type, lanes, Array.from({ length: lanes }, () => value), {});
+  return vectorOperation(
+    "compose",
+    type,
+    lanes,
+    Array.from({ length: lanes }, () => value),
+    {},
+  );
 }
 
 /** The bits of a scalar seen as a vector: a u32 as two f16, say. */
-export function unpack<T extends ElementType, N extends VectorLanes>(word: Value<ElementType> | Value<never>, type: T, lanes: N): Vector<T, N> {
+export function unpack<T extends ElementType, N extends VectorLanes>(
+  word: Value<ElementType> | Value<never>,
+  type: T,
+  lanes: N,
+): Vector<T, N> {
   const source = word as Value<ElementType>;
   if (type.bits * lanes !== source.type.bits) {
-    throw tracer().error(`${source.type.name} has ${source.type.bits} bits and ${lanes} x ${type.name} has ${type.bits * lanes}`);
+    throw tracer().error(
+      `${source.type.name} has ${source.type.bits} bits and ${lanes} x ${type.name} has ${type.bits * lanes}`,
+    );
   }
   return vectorOperation("bitcast", type, lanes, [source], {});
 }
@@ -131,7 +159,11 @@ export function vectorOperation<Name extends OperationName, T extends ElementTyp
   name: Name,
   type: T,
   lanes: N,
-  operands: readonly { readonly ir: IrOperand; readonly scope: Scope | undefined; readonly position: SourcePosition | undefined }[],
+  operands: readonly {
+    readonly ir: IrOperand;
+    readonly scope: Scope | undefined;
+    readonly position: SourcePosition | undefined;
+  }[],
   attributes: Attributes[Name],
 ): Vector<T, N> {
   const trace = tracer();

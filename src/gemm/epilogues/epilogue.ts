@@ -5,13 +5,30 @@
  * read and write whole lines of C and D whatever the operator's register layout is.
  */
 import {
-  type AnyValue, binary, type Bool, type Condition, type ElementType, fusedMultiplyAdd, type GlobalArray, type I32, type Index, type StorageType,
-  type Value, when,
+  type AnyValue,
+  type Bool,
+  binary,
+  type Condition,
+  type ElementType,
+  fusedMultiplyAdd,
+  type GlobalArray,
+  type I32,
+  type Index,
+  type StorageType,
+  type Value,
+  when,
 } from "../../lang/index.ts";
 import { parallelise, tile, translate } from "../../tile/index.ts";
 import type { Layout, MatrixTile } from "../layouts/layout.ts";
 import type { Operator, SharedTile } from "../operators/operator.ts";
-import { converted, type ElementCoordinates, joined, separate, type Transform, type Transforms } from "../transforms.ts";
+import {
+  converted,
+  type ElementCoordinates,
+  joined,
+  separate,
+  type Transform,
+  type Transforms,
+} from "../transforms.ts";
 
 /** A matrix in global memory as the epilogue needs it. */
 export interface GlobalMatrix {
@@ -65,7 +82,9 @@ export const defaultEpilogue: Epilogue = {
       for (let j = 0; j < line.length; j += tilesPerTurn) {
         const group = line.slice(j, j + tilesPerTurn);
         group.forEach((accumulator, t) => {
-          const at = translate(tile({ R: operator.shape.m, C: operator.shape.n }), { C: t * operator.shape.n });
+          const at = translate(tile({ R: operator.shape.m, C: operator.shape.n }), {
+            C: t * operator.shape.n,
+          });
           operator.storeD(accumulator, staging, at);
         });
         barrier();
@@ -96,11 +115,22 @@ function leave(context: EpilogueContext, down: number, across: number, columns: 
   });
 }
 
-function place(part: MatrixTile, down: number, across: number, row: Value<I32>, column: Value<I32>): MatrixTile {
+function place(
+  part: MatrixTile,
+  down: number,
+  across: number,
+  row: Value<I32>,
+  column: Value<I32>,
+): MatrixTile {
   return translate(translate(part, { R: row, C: column }), { R: down, C: across });
 }
 
-function writeGuarded(context: EpilogueContext, part: MatrixTile, global: MatrixTile, along: "R" | "C"): void {
+function writeGuarded(
+  context: EpilogueContext,
+  part: MatrixTile,
+  global: MatrixTile,
+  along: "R" | "C",
+): void {
   const { width, rows, columns } = context;
   const inside = (at: MatrixTile, last: number): Value<Bool> => {
     const row = at.origin("R") as Value<I32>;
@@ -130,11 +160,16 @@ function write(context: EpilogueContext, part: MatrixTile, global: MatrixTile): 
     return { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
   };
   const through = (values: Values, ...steps: readonly (Transform | undefined)[]): Values =>
-    steps.reduce<Values>((held, step) => (step === undefined ? held : held.map((x, e) => step(x, at(e)))), values);
+    steps.reduce<Values>(
+      (held, step) => (step === undefined ? held : held.map((x, e) => step(x, at(e)))),
+      values,
+    );
   let result: Values = staged(staging, part).map((x) => binary("mul", x.to(scaleType), alpha));
   if (source !== undefined) {
     const { matrix, beta } = source;
-    const loaded = separate(matrix.layout.load(matrix.memory, { origin: 0, leading: matrix.leading }, global));
+    const loaded = separate(
+      matrix.layout.load(matrix.memory, { origin: 0, leading: matrix.leading }, global),
+    );
     const addend = through(loaded, transforms.c?.globalToShared, transforms.c?.sharedToRegister);
     result = result.map((x, e) => fusedMultiplyAdd(addend[e].to(scaleType), beta, x));
   }

@@ -5,7 +5,14 @@
  * A new layout is one object; the operands' sizes, bounds and vector widths are the business of those who call it.
  */
 import {
-  type AnyValue, type AnyVector, type Index, type LinearArray, type StorageType, Value, Vector, type VectorLanes,
+  type AnyValue,
+  type AnyVector,
+  type Index,
+  type LinearArray,
+  type StorageType,
+  Value,
+  Vector,
+  type VectorLanes,
 } from "../../lang/index.ts";
 import { type Coordinate, linearise, plus, type Stride, type Tile } from "../../tile/index.ts";
 

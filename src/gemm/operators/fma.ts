@@ -7,8 +7,16 @@
  */
 import { ArgumentError, UnsupportedError } from "../../errors.ts";
 import {
-  type AnyValue, type AnyVariable, byteSize, fusedMultiplyAdd, type I32, isArithmetic, type StorageType, subgroup,
-  type Value, variables,
+  type AnyValue,
+  type AnyVariable,
+  byteSize,
+  fusedMultiplyAdd,
+  type I32,
+  isArithmetic,
+  type StorageType,
+  subgroup,
+  type Value,
+  variables,
 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
@@ -34,11 +42,13 @@ function defaultShape(width: number): FmaShape {
   return { laneRows, laneColumns: width / laneRows, rows: 8, columns: 8 };
 }
 
-
 /** The plain operator. `shape` gives another lane grid. */
 export function fmaOperator(shape?: FmaShape): OperatorFactory {
   return {
-    name: shape === undefined ? "fma" : `fma ${shape.laneRows}x${shape.laneColumns} lanes of ${shape.rows}x${shape.columns}`,
+    name:
+      shape === undefined
+        ? "fma"
+        : `fma ${shape.laneRows}x${shape.laneColumns} lanes of ${shape.rows}x${shape.columns}`,
     create: (types, facts) => createFma(types, facts, shape ?? defaultShape(facts.subgroup.width)),
   };
 }
@@ -46,7 +56,11 @@ export function fmaOperator(shape?: FmaShape): OperatorFactory {
 /** The plain operator with its default lane grid. */
 export const fma: OperatorFactory = fmaOperator();
 
-function createFma(types: OperatorTypes, facts: TargetFacts, shape: FmaShape): Operator<LaneVector, LaneVector, AnyVariable[][]> {
+function createFma(
+  types: OperatorTypes,
+  facts: TargetFacts,
+  shape: FmaShape,
+): Operator<LaneVector, LaneVector, AnyVariable[][]> {
   const { laneRows, laneColumns, rows, columns } = shape;
   const { accumulator } = types;
   if (laneRows * laneColumns !== facts.subgroup.width) {
@@ -55,7 +69,9 @@ function createFma(types: OperatorTypes, facts: TargetFacts, shape: FmaShape): O
     );
   }
   if (!isArithmetic(accumulator) || !facts.arithmetic.has(accumulator.name)) {
-    throw new UnsupportedError(`the plain operator cannot accumulate in ${accumulator.name} on ${facts.name}; accumulate in f32 or i32`);
+    throw new UnsupportedError(
+      `the plain operator cannot accumulate in ${accumulator.name} on ${facts.name}; accumulate in f32 or i32`,
+    );
   }
   // Elements narrower than the accumulator stay narrow in shared memory and widen on the way to registers.
   const shared = { a: types.a as StorageType, b: types.b as StorageType };
@@ -133,7 +149,12 @@ function createFma(types: OperatorTypes, facts: TargetFacts, shape: FmaShape): O
           const across = (j % columnRun) + Math.floor(j / columnRun) * columnRun * laneColumns;
           const part = resized(translate(base, { R: down, C: across }), "C", wide, 1);
           const values = row.slice(j, j + wide).map((cell) => cell.value.to(type));
-          target.layout.store(target.memory, { origin: target.origin, leading: target.leading }, part, joined(values));
+          target.layout.store(
+            target.memory,
+            { origin: target.origin, leading: target.leading },
+            part,
+            joined(values),
+          );
         }
       });
     },
@@ -141,7 +162,12 @@ function createFma(types: OperatorTypes, facts: TargetFacts, shape: FmaShape): O
 }
 
 /** The first `extent` elements of a tile along one dimension; 1 along the other unless given. */
-export function resized(whole: Tile<"R" | "C">, along: "R" | "C", extent: number, other = 1): Tile<"R" | "C"> {
+export function resized(
+  whole: Tile<"R" | "C">,
+  along: "R" | "C",
+  extent: number,
+  other = 1,
+): Tile<"R" | "C"> {
   const size = along === "R" ? { R: extent, C: other } : { R: other, C: extent };
   return whole.resize(size);
 }

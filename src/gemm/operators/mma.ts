@@ -7,8 +7,19 @@
  */
 import { UnsupportedError } from "../../errors.ts";
 import {
-  type AnyFragment, type AnyValue, byteSize, type ElementType, f32, findInstruction, type FragmentUse, loadMatrix, mma,
-  mmaFragment, type StorageType, subgroup, tf32,
+  type AnyFragment,
+  type AnyValue,
+  byteSize,
+  type ElementType,
+  type FragmentUse,
+  f32,
+  findInstruction,
+  loadMatrix,
+  mma,
+  mmaFragment,
+  type StorageType,
+  subgroup,
+  tf32,
 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
@@ -33,8 +44,14 @@ export function hasMma(types: OperatorTypes, facts: TargetFacts): boolean {
   return facts.subgroup.width === 32 && findInstruction(facts.mma, names(types)) !== undefined;
 }
 
-function choose(types: OperatorTypes, facts: TargetFacts, wanted: Partial<MatrixInstruction>): MatrixInstruction {
-  const candidates = facts.mma.filter((instruction) => findInstruction([instruction], { ...names(types), ...wanted }) !== undefined);
+function choose(
+  types: OperatorTypes,
+  facts: TargetFacts,
+  wanted: Partial<MatrixInstruction>,
+): MatrixInstruction {
+  const candidates = facts.mma.filter(
+    (instruction) => findInstruction([instruction], { ...names(types), ...wanted }) !== undefined,
+  );
   if (facts.subgroup.width !== 32 || candidates.length === 0) {
     throw new UnsupportedError(
       `${facts.name} has no mma instruction for ${types.a.name}·${types.b.name}→${types.accumulator.name}; the plain operator (fma) works for any type`,
@@ -43,10 +60,16 @@ function choose(types: OperatorTypes, facts: TargetFacts, wanted: Partial<Matrix
   // f64 fragments are wide: the middle depth leaves registers for a larger tile. Elsewhere the deepest instruction wins.
   const deepest = types.a.name === "f64" ? 8 : 64;
   const usable = candidates.filter((instruction) => instruction.k <= deepest);
-  return (usable.length > 0 ? usable : candidates).reduce((best, next) => (next.m * next.k > best.m * best.k ? next : best));
+  return (usable.length > 0 ? usable : candidates).reduce((best, next) =>
+    next.m * next.k > best.m * best.k ? next : best,
+  );
 }
 
-function createMma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<MatrixInstruction>): Operator<AnyFragment, AnyFragment, readonly AnyFragment[]> {
+function createMma(
+  types: OperatorTypes,
+  facts: TargetFacts,
+  wanted: Partial<MatrixInstruction>,
+): Operator<AnyFragment, AnyFragment, readonly AnyFragment[]> {
   const instruction = choose(types, facts, wanted);
   const { m, n, k } = instruction;
   const storage = (type: ElementType): StorageType => (type === tf32 ? f32 : (type as StorageType));
@@ -103,7 +126,13 @@ function loadAMatrices(target: AnyFragment, source: SharedTile, tile: Tile<"R" |
  * B through ldmatrix: for each eight columns the matrices of K 0-7 and, with a depth of 16, K 8-15. Two neighbours of
  * eight columns come together.
  */
-function loadBMatrices(target: AnyFragment, source: SharedTile, tile: Tile<"R" | "C">, k: number, across: number): void {
+function loadBMatrices(
+  target: AnyFragment,
+  source: SharedTile,
+  tile: Tile<"R" | "C">,
+  k: number,
+  across: number,
+): void {
   const { lane } = subgroup;
   const count = ((k / 8) * across) as 1 | 2 | 4;
   const within = lane.floorMod(8);
@@ -127,7 +156,8 @@ function loadElements(
   compute: ElementType,
 ): void {
   const { layout, packed } = target;
-  if (layout === undefined) throw new UnsupportedError("an opaque fragment cannot be loaded element by element");
+  if (layout === undefined)
+    throw new UnsupportedError("an opaque fragment cannot be loaded element by element");
   const lane = layout.lane();
   const moved = translate(tile, { R: lane.row, C: lane.column });
   const along = use === "a" ? "C" : "R";
@@ -139,7 +169,10 @@ function loadElements(
     const step = neighbours ? packed : 1;
     const values: AnyValue[] = [];
     for (let e = 0; e < packed; e += step) {
-      const part = translate(at, { [along]: e } as never).resize({ R: along === "R" ? step : 1, C: along === "C" ? step : 1 });
+      const part = translate(at, { [along]: e } as never).resize({
+        R: along === "R" ? step : 1,
+        C: along === "C" ? step : 1,
+      });
       const elements = source.layout.load(source.memory, place, part as Tile<"R" | "C">);
       if (transform === undefined && compute === source.memory.type && step === packed) {
         target.setRegister(number, elements);
@@ -147,7 +180,8 @@ function loadElements(
       }
       separate(elements).forEach((value, i) => {
         const origin = translate(part as Tile<"R" | "C">, { [along]: i } as never);
-        const changed = transform === undefined ? value : transform(value, origin.origin("R"), origin.origin("C"));
+        const changed =
+          transform === undefined ? value : transform(value, origin.origin("R"), origin.origin("C"));
         // tf32 numbers are held in f32 registers, rounded to ten bits.
         values.push(changed.to(compute).to(target.type));
       });
@@ -159,7 +193,8 @@ function loadElements(
 /** Stores an accumulator by its layout: pairs of neighbours as one access. */
 export function storeAccumulator(held: AnyFragment, target: SharedTile, tile: Tile<"R" | "C">): void {
   const { layout } = held;
-  if (layout === undefined) throw new UnsupportedError("an opaque accumulator is stored by its own instruction");
+  if (layout === undefined)
+    throw new UnsupportedError("an opaque accumulator is stored by its own instruction");
   const lane = layout.lane();
   const moved = translate(tile, { R: lane.row, C: lane.column });
   const place = { origin: target.origin, leading: target.leading };

@@ -51,8 +51,18 @@ export interface Operator<FA = unknown, FB = unknown, FC = unknown> {
   createB(): FB;
   /** Accumulators, all zero. */
   createAccumulator(): FC;
-  loadA(target: FA, source: SharedTile, tile: Tile<"R" | "C">, transform: FragmentTransform | undefined): void;
-  loadB(target: FB, source: SharedTile, tile: Tile<"R" | "C">, transform: FragmentTransform | undefined): void;
+  loadA(
+    target: FA,
+    source: SharedTile,
+    tile: Tile<"R" | "C">,
+    transform: FragmentTransform | undefined,
+  ): void;
+  loadB(
+    target: FB,
+    source: SharedTile,
+    tile: Tile<"R" | "C">,
+    transform: FragmentTransform | undefined,
+  ): void;
   multiply(accumulator: FC, a: FA, b: FB): void;
   /** Stores an accumulator tile of the accumulator's type to shared memory. */
   storeD(accumulator: FC, target: SharedTile, tile: Tile<"R" | "C">): void;

@@ -5,7 +5,16 @@
  */
 import { UnsupportedError } from "../../errors.ts";
 import {
-  type AnyFragment, byteSize, type ElementType, f32, findInstruction, type StorageType, tf32, wmma, wmmaFragment, wmmaLoad,
+  type AnyFragment,
+  byteSize,
+  type ElementType,
+  f32,
+  findInstruction,
+  type StorageType,
+  tf32,
+  wmma,
+  wmmaFragment,
+  wmmaLoad,
   wmmaStore,
 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
@@ -26,9 +35,15 @@ export function wmmaOperator(wanted: Partial<MatrixInstruction> = {}): OperatorF
 /** The wmma operator with square tiles. */
 export const wmmaSync: OperatorFactory = wmmaOperator();
 
-function createWmma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<MatrixInstruction>): Operator<Operand, Operand, AnyFragment> {
+function createWmma(
+  types: OperatorTypes,
+  facts: TargetFacts,
+  wanted: Partial<MatrixInstruction>,
+): Operator<Operand, Operand, AnyFragment> {
   const names = { a: types.a.name, b: types.b.name, accumulator: types.accumulator.name };
-  const candidates = facts.wmma.filter((instruction) => findInstruction([instruction], { ...names, ...wanted }) !== undefined);
+  const candidates = facts.wmma.filter(
+    (instruction) => findInstruction([instruction], { ...names, ...wanted }) !== undefined,
+  );
   const instruction = candidates.find(({ m, n }) => m === n) ?? candidates[0];
   if (instruction === undefined || facts.subgroup.width !== 32) {
     throw new UnsupportedError(
@@ -41,12 +56,22 @@ function createWmma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<Ma
   const create = (use: "a" | "b"): Operand => ({ fragment: wmmaFragment(instruction, use), major: "row" });
   const load = (use: "a" | "b", target: Operand, source: SharedTile, tile: Tile<"R" | "C">): void => {
     target.major = source.layout.major;
-    wmmaLoad(instruction, use, target.fragment, source.memory, positionIn(source, tile), source.leading, source.layout.major);
+    wmmaLoad(
+      instruction,
+      use,
+      target.fragment,
+      source.memory,
+      positionIn(source, tile),
+      source.leading,
+      source.layout.major,
+    );
     if (types[use] === tf32) target.fragment.map((value) => value.to(tf32).to(f32));
   };
   const refuse = (transform: unknown): void => {
     if (transform !== undefined) {
-      throw new UnsupportedError("wmma keeps its register layout to itself, so a sharedToRegister transform cannot have coordinates; use globalToShared, or the mma operator");
+      throw new UnsupportedError(
+        "wmma keeps its register layout to itself, so a sharedToRegister transform cannot have coordinates; use globalToShared, or the mma operator",
+      );
     }
   };
   return {
@@ -75,6 +100,13 @@ function createWmma(types: OperatorTypes, facts: TargetFacts, wanted: Partial<Ma
     },
     multiply: (accumulator, a, b) => wmma(instruction, accumulator, a.fragment, b.fragment, a.major, b.major),
     storeD: (accumulator, target, tile) =>
-      wmmaStore(instruction, accumulator, target.memory, positionIn(target, tile), target.leading, target.layout.major),
+      wmmaStore(
+        instruction,
+        accumulator,
+        target.memory,
+        positionIn(target, tile),
+        target.leading,
+        target.layout.major,
+      ),
   };
 }

@@ -13,18 +13,46 @@
  * ```
  */
 import {
-  type AnyValue, block, byteSize, type Condition, type ElementType, f32, f64, i32, type I32, type Index, index, inout, input, type Kernel,
-  kernel, loopWhile, type GlobalArray, output, type ParameterDescriptors, sharedArena, type StorageType, subgroup, type Value,
-  variable, when,
+  type AnyValue,
+  block,
+  byteSize,
+  type Condition,
+  type ElementType,
+  f32,
+  f64,
+  type GlobalArray,
+  type I32,
+  type Index,
+  i32,
+  index,
+  inout,
+  input,
+  type Kernel,
+  kernel,
+  loopWhile,
+  output,
+  type ParameterDescriptors,
+  type StorageType,
+  sharedArena,
+  subgroup,
+  type Value,
+  variable,
+  when,
 } from "../../lang/index.ts";
+import type { TargetFacts } from "../../target/facts.ts";
 import { plus, subdivide, tile, translate } from "../../tile/index.ts";
 import type { Epilogue } from "../epilogues/epilogue.ts";
 import { columnMajor, type Layout, padded, rowMajor } from "../layouts/layout.ts";
-import type { FragmentTransform, Operator, OperatorFactory, OperatorTypes, SharedTile } from "../operators/operator.ts";
+import type {
+  FragmentTransform,
+  Operator,
+  OperatorFactory,
+  OperatorTypes,
+  SharedTile,
+} from "../operators/operator.ts";
 import { checkParams, type GemmParams } from "../params.ts";
 import type { OutputTile, Predicate } from "../predicate.ts";
 import type { Transform, Transforms } from "../transforms.ts";
-import type { TargetFacts } from "../../target/facts.ts";
 import { maskOutside, StagedCopy } from "./staged-copy.ts";
 
 /** One operand of a kind. */
@@ -65,8 +93,11 @@ export function gemmParameters(kind: GemmKind): ParameterDescriptors {
     // C may be D: what is read there may have been written by this kernel, so it is no plain input.
     ...(kind.c === undefined ? {} : { c: inout(kind.c.type, 0) }),
     d: output(kind.d.type, 0),
-    m: i32, n: i32, k: i32,
-    leadingA: index, leadingB: index,
+    m: i32,
+    n: i32,
+    k: i32,
+    leadingA: index,
+    leadingB: index,
     ...(kind.c === undefined ? {} : { leadingC: index }),
     leadingD: index,
     alpha: scale,
@@ -117,7 +148,11 @@ function planShared(kind: GemmKind, operator: Operator): SharedPlan {
   const a = plan("a", m, k);
   const b = plan("b", k, n);
   const bytes = (length: number, type: StorageType): number => Math.ceil((length * byteSize(type)) / 16) * 16;
-  return { a, b, stageBytes: { a: bytes(a.length, operator.shared.a), b: bytes(b.length, operator.shared.b) } };
+  return {
+    a,
+    b,
+    stageBytes: { a: bytes(a.length, operator.shared.a), b: bytes(b.length, operator.shared.b) },
+  };
 }
 
 /** Bytes of shared memory that a kind takes with two stages. */
@@ -128,13 +163,26 @@ export function sharedBytesOf(kind: GemmKind, facts: TargetFacts): number {
 }
 
 /** The epilogue's shared memory: per warp one row of operator tiles, or as many of them as fit the stages. */
-function stagingOf(kind: GemmKind, operator: Operator, facts: TargetFacts): { readonly layout: Layout; readonly leading: number; readonly length: number; readonly tiles: number; readonly bytes: number } {
+function stagingOf(
+  kind: GemmKind,
+  operator: Operator,
+  facts: TargetFacts,
+): {
+  readonly layout: Layout;
+  readonly leading: number;
+  readonly length: number;
+  readonly tiles: number;
+  readonly bytes: number;
+} {
   const { block: extents, warps } = kind.params;
   const { stageBytes } = planShared(kind, operator);
   const type = operator.types.accumulator as StorageType;
   const across = extents.n / warps.n / operator.shape.n;
   const available = Math.min(Math.max(2 * (stageBytes.a + stageBytes.b), 16384), facts.limits.sharedBytes);
-  const layout = padded(kind.d.layout.major === "row" ? rowMajor : columnMajor, Math.max(1, 16 / byteSize(type)));
+  const layout = padded(
+    kind.d.layout.major === "row" ? rowMajor : columnMajor,
+    Math.max(1, 16 / byteSize(type)),
+  );
   for (let tiles = across; ; tiles--) {
     const rows = operator.shape.m;
     const columns = tiles * operator.shape.n;
@@ -168,7 +216,11 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
   const staging = stagingOf(kind, operator, facts);
   const arena = sharedArena(Math.max(2 * (plan.stageBytes.a + plan.stageBytes.b), staging.bytes), 128);
   const sharedA = arena.view(operator.shared.a, (2 * plan.stageBytes.a) / byteSize(operator.shared.a));
-  const sharedB = arena.view(operator.shared.b, (2 * plan.stageBytes.b) / byteSize(operator.shared.b), 2 * plan.stageBytes.a);
+  const sharedB = arena.view(
+    operator.shared.b,
+    (2 * plan.stageBytes.b) / byteSize(operator.shared.b),
+    2 * plan.stageBytes.a,
+  );
   const stageA = (stage: Value<I32> | number): SharedTile =>
     stageTile(sharedA, plan.a, stage, plan.stageBytes.a / byteSize(operator.shared.a));
   const stageB = (stage: Value<I32> | number): SharedTile =>
@@ -176,14 +228,24 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
 
   const threads = block.size;
   const copyA = new StagedCopy({
-    source: args.a, layout: kind.a.layout, leading: args.leadingA, rows: m, columns: k,
-    tile: { rows: extents.m, columns: extents.k }, threads,
+    source: args.a,
+    layout: kind.a.layout,
+    leading: args.leadingA,
+    rows: m,
+    columns: k,
+    tile: { rows: extents.m, columns: extents.k },
+    threads,
     width: accessWidth(kind.a, kind.a.layout.major === "row" ? extents.k : extents.m, kind.params.copies?.a),
     transform: kind.transforms.a?.globalToShared,
   });
   const copyB = new StagedCopy({
-    source: args.b, layout: kind.b.layout, leading: args.leadingB, rows: k, columns: n,
-    tile: { rows: extents.k, columns: extents.n }, threads,
+    source: args.b,
+    layout: kind.b.layout,
+    leading: args.leadingB,
+    rows: k,
+    columns: n,
+    tile: { rows: extents.k, columns: extents.n },
+    threads,
     width: accessWidth(kind.b, kind.b.layout.major === "row" ? extents.n : extents.k, kind.params.copies?.b),
     transform: kind.transforms.b?.globalToShared,
   });
@@ -199,7 +261,12 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     copyB.store(stageB(stage), depth, output.column);
   };
 
-  const warp = subdivide(tile({ R: extents.m, C: extents.n }), { R: extents.m / warps.m, C: extents.n / warps.n }, subgroup.index, warps.m * warps.n);
+  const warp = subdivide(
+    tile({ R: extents.m, C: extents.n }),
+    { R: extents.m / warps.m, C: extents.n / warps.n },
+    subgroup.index,
+    warps.m * warps.n,
+  );
   const product = new WarpProduct(kind, operator, warp.base as never, args, output);
 
   const steps = k.ceilDiv(extents.k);
@@ -235,7 +302,10 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
   const d = { memory: args.d, layout: kind.d.layout, leading: args.leadingD };
   const lines = kind.d.layout.major === "row" ? operator.shape.n : operator.shape.m;
   const widths = [accessWidth(kind.d, lines, kind.params.copies?.d)];
-  if (kind.c !== undefined) widths.push(kind.c.layout.major === kind.d.layout.major ? accessWidth(kind.c, lines, kind.params.copies?.c) : 1);
+  if (kind.c !== undefined)
+    widths.push(
+      kind.c.layout.major === kind.d.layout.major ? accessWidth(kind.c, lines, kind.params.copies?.c) : 1,
+    );
   kind.epilogue.run({
     operator,
     accumulators: product.accumulators,
@@ -244,16 +314,22 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     rows: m,
     columns: n,
     whole,
-    staging: { memory: stagingMemory, layout: staging.layout, leading: staging.leading, origin: subgroup.index.mul(perWarp) },
+    staging: {
+      memory: stagingMemory,
+      layout: staging.layout,
+      leading: staging.leading,
+      origin: subgroup.index.mul(perWarp),
+    },
     tilesPerTurn: staging.tiles,
     lane: subgroup.lane,
     lanes: subgroup.size,
     barrier: () => subgroup.barrier(),
     scaleType: scaleTypeOf(operator.types.accumulator),
     alpha: args.alpha,
-    source: kind.c === undefined
-      ? undefined
-      : { matrix: { memory: args.c, layout: kind.c.layout, leading: args.leadingC }, beta: args.beta },
+    source:
+      kind.c === undefined
+        ? undefined
+        : { matrix: { memory: args.c, layout: kind.c.layout, leading: args.leadingC }, beta: args.beta },
     target: d,
     width: Math.min(...widths),
     transforms: kind.transforms,
@@ -271,7 +347,11 @@ function stageTile(
 }
 
 /** First element of the block's output tile. Blocks walk down groups of tile rows before the next tile column. */
-function outputTile(params: GemmParams, m: Value<I32>, n: Value<I32>): { readonly row: Value<I32>; readonly column: Value<I32> } {
+function outputTile(
+  params: GemmParams,
+  m: Value<I32>,
+  n: Value<I32>,
+): { readonly row: Value<I32>; readonly column: Value<I32> } {
   const { block: extents, groupRows } = params;
   const tilesDown = m.ceilDiv(extents.m);
   const tilesAcross = n.ceilDiv(extents.n);
@@ -313,8 +393,20 @@ class WarpProduct {
     const { operator, base } = this;
     const { m, n, k } = operator.shape;
     const depth = step.mul(this.kind.params.block.k);
-    const transformA = this.#transform(this.kind.transforms.a?.sharedToRegister, this.output.row, depth, this.args.m, this.args.k);
-    const transformB = this.#transform(this.kind.transforms.b?.sharedToRegister, depth, this.output.column, this.args.k, this.args.n);
+    const transformA = this.#transform(
+      this.kind.transforms.a?.sharedToRegister,
+      this.output.row,
+      depth,
+      this.args.m,
+      this.args.k,
+    );
+    const transformB = this.#transform(
+      this.kind.transforms.b?.sharedToRegister,
+      depth,
+      this.output.column,
+      this.args.k,
+      this.args.n,
+    );
     for (let inner = 0; inner < this.kind.params.block.k; inner += k) {
       this.#a.forEach((fragment, i) => {
         const at = translate(tile({ R: m, C: k }), { R: base.R });
@@ -345,4 +437,3 @@ class WarpProduct {
     };
   }
 }
-

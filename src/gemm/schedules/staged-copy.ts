@@ -5,8 +5,22 @@
  * the matrix becomes zero, after the transform: it then contributes nothing, whatever the transform makes of a zero.
  */
 import {
-  type AnyFragment, type AnyValue, type Bool, type Condition, constant, Fragment, type GlobalArray, type I32, type Index,
-  type Lanes, select, type StorageType, thread, type Value, variables, when,
+  type AnyFragment,
+  type AnyValue,
+  type Bool,
+  type Condition,
+  constant,
+  Fragment,
+  type GlobalArray,
+  type I32,
+  type Index,
+  type Lanes,
+  type StorageType,
+  select,
+  thread,
+  type Value,
+  variables,
+  when,
 } from "../../lang/index.ts";
 import { parallelise, type Tile, tile, translate } from "../../tile/index.ts";
 import type { Elements, Layout } from "../layouts/layout.ts";
@@ -49,7 +63,13 @@ export class StagedCopy {
     const { index } = thread;
     this.#subTiles = parallelise(whole, size, index, entities, { fastest: along });
     this.#active = entities === threads ? true : index.lt(entities);
-    this.#staging = new Fragment(options.source.type, width as Lanes, this.#subTiles.length, undefined, "staging");
+    this.#staging = new Fragment(
+      options.source.type,
+      width as Lanes,
+      this.#subTiles.length,
+      undefined,
+      "staging",
+    );
     if (this.#active !== true) this.#staging.fill(0);
   }
 
@@ -148,7 +168,7 @@ function storeTile(target: SharedTile, part: Tile<"R" | "C">, value: Elements): 
   const along = part.size.C > 1 ? "C" : "R";
   const sameWay = elements === 1 || (layout.major === "row") === (along === "C");
   const byteWidth = (elements * memory.type.bits) / 8;
-  const aligned = byteWidth <= 16 && (leading * memory.type.bits) / 8 % byteWidth === 0;
+  const aligned = byteWidth <= 16 && ((leading * memory.type.bits) / 8) % byteWidth === 0;
   if (sameWay && aligned) {
     layout.store(memory, place, part, value);
     return;

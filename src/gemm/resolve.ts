@@ -1,0 +1,133 @@
+/**
+ * @file From what the caller says to a problem and its kind: every choice that is made before compiling.
+ */
+import { ArgumentError } from "../errors.ts";
+import type { ElementType, StorageType } from "../lang/index.ts";
+import type { DeviceArray } from "../runtime/array.ts";
+import { fits as holds } from "../types/convert.ts";
+import { defaultEpilogue, type Epilogue } from "./epilogues/epilogue.ts";
+import { chooseParams } from "./heuristics.ts";
+import { fma } from "./operators/fma.ts";
+import { hasMma, mmaSync } from "./operators/mma.ts";
+import type { OperatorFactory } from "./operators/operator.ts";
+import { checkParams, type GemmParams } from "./params.ts";
+import { everyStep, type Predicate } from "./predicate.ts";
+import { identical, type MatrixOperand, overlap, type Problem, problemOf, resultOperand } from "./problem.ts";
+import { type GemmKind, scaleTypeOf } from "./schedules/register-staged.ts";
+import type { Transforms } from "./transforms.ts";
+
+/** What `gemm` can be told beside its two matrices. */
+export interface GemmOptions {
+  /** Added to the product, times beta. m x n. */
+  readonly c?: DeviceArray;
+  /** Where the result goes; a new row-major array unless given. May be `c` itself; must not overlap A or B. */
+  readonly d?: DeviceArray;
+  /** Factor of the product; 1 unless given. With 0, A and B are not read. */
+  readonly alpha?: number | bigint;
+  /** Factor of C; 1 if C is given. With 0, C is not read. */
+  readonly beta?: number | bigint;
+  /** Storage type of a new D: A's and B's own type for floats, the accumulator's for integers, unless given. */
+  readonly type?: StorageType;
+  /** Type of the sums: f32 for 16-bit floats (f16 may sum in f16), i32 for 8-bit integers. */
+  readonly accumulate?: ElementType;
+  /** tf32 multiplies f32 operands on tensor cores with 10-bit significands. */
+  readonly compute?: ElementType;
+  readonly operator?: OperatorFactory;
+  readonly params?: GemmParams;
+  readonly transforms?: Transforms;
+  readonly epilogue?: Epilogue;
+  readonly predicate?: Predicate;
+  readonly signal?: AbortSignal;
+}
+
+/** A problem with everything chosen that is compiled in. */
+export interface Resolved {
+  readonly problem: Problem;
+  readonly kind: GemmKind;
+  readonly c: MatrixOperand | undefined;
+  readonly d: MatrixOperand;
+  readonly ownD: boolean;
+  readonly alpha: number | bigint;
+  readonly beta: number | bigint;
+}
+
+function factor(value: unknown, name: string, type: ElementType): number | bigint {
+  if (typeof value !== "number" && typeof value !== "bigint") {
+    throw new ArgumentError(
+      `gemm: ${name} is a number, not ${typeof value === "string" ? JSON.stringify(value) : typeof value}`,
+    );
+  }
+  if (Number.isNaN(Number(value)) || !holds(value, type)) {
+    throw new ArgumentError(
+      `gemm: ${name} = ${String(value)} is no ${type.name}, the type in which product and C are combined`,
+    );
+  }
+  return value;
+}
+
+/** Checks a problem and chooses its kind. D is allocated if none is given. */
+export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): Resolved {
+  const problem = problemOf(a, b, options);
+  const { device, types, m, n } = problem;
+  const scale = scaleTypeOf(types.accumulator);
+  const alpha = factor(options.alpha ?? 1, "alpha", scale);
+  if (options.beta !== undefined && options.c === undefined && Number(options.beta) !== 0) {
+    throw new ArgumentError(
+      `gemm: beta = ${String(options.beta)} needs a C to multiply; give c, or leave beta out`,
+    );
+  }
+  const beta = factor(options.beta ?? (options.c === undefined ? 0 : 1), "beta", scale);
+  const addend = options.c === undefined ? undefined : resultOperand(options.c, "C", problem);
+  const c = Number(beta) === 0 ? undefined : addend;
+  if (options.d !== undefined && options.type !== undefined && options.d.type !== options.type) {
+    throw new ArgumentError(
+      `gemm: D is ${options.d.label} and type is ${options.type.name}; give one of them`,
+    );
+  }
+  const given = options.d === undefined ? undefined : resultOperand(options.d, "D", problem);
+  if (given !== undefined) checkOverlap(given, problem, addend);
+  const operator = options.operator ?? (hasMma(types, device.facts) ? mmaSync : fma);
+  const base = {
+    a: kindOf(problem.a),
+    b: kindOf(problem.b),
+    c: c === undefined ? undefined : kindOf(c),
+    types,
+    operator,
+    transforms: options.transforms ?? {},
+    epilogue: options.epilogue ?? defaultEpilogue,
+    predicate: options.predicate ?? everyStep,
+  };
+  const outputType = options.type ?? problem.outputType;
+  const d = given ?? resultOperand(device.empty(outputType, [m, n]), "D", problem);
+  try {
+    const partial = { ...base, d: kindOf(d) };
+    const params = options.params ?? chooseParams(partial, { m, n }, device.facts);
+    checkParams(params, operator.create(types, device.facts), device.facts.subgroup.width);
+    return { problem, kind: { ...partial, params }, c, d, ownD: given === undefined, alpha, beta };
+  } catch (error) {
+    if (given === undefined) d.array.dispose();
+    throw error;
+  }
+}
+
+function kindOf({ type, layout, alignment }: MatrixOperand): GemmKind["a"] {
+  return { type, layout, alignment };
+}
+
+function checkOverlap(d: MatrixOperand, problem: Problem, c: MatrixOperand | undefined): void {
+  for (const [name, operand] of [
+    ["A", problem.a],
+    ["B", problem.b],
+  ] as const) {
+    if (overlap(d, operand)) {
+      throw new ArgumentError(
+        `gemm: D overlaps ${name} in memory; blocks would read what others have written. Give another d, or none`,
+      );
+    }
+  }
+  if (c !== undefined && overlap(d, c) && !identical(d, c)) {
+    throw new ArgumentError(
+      "gemm: D overlaps C without being it; D may be exactly C (same elements, same strides), or elsewhere",
+    );
+  }
+}
