@@ -101,10 +101,14 @@ function createMma(
       else loadElements(target, source, tile, "b", transform, types.b);
     },
     multiply(accumulator, a, b) {
-      accumulator.forEach((held, j) => mma(instruction, held, a, b, j));
+      accumulator.forEach((held, j) => {
+        mma(instruction, held, a, b, j);
+      });
     },
     storeD(accumulator, target, tile) {
-      accumulator.forEach((held, j) => storeAccumulator(held, target, translate(tile, { C: j * n })));
+      accumulator.forEach((held, j) => {
+        storeAccumulator(held, target, translate(tile, { C: j * n }));
+      });
     },
   };
 }
