@@ -6,17 +6,42 @@ import { ArgumentError, DisposedError, ShapeError } from "../errors.ts";
 import type { Kernel, ParameterDescriptors } from "../lang/index.ts";
 import type { TargetFacts } from "../target/facts.ts";
 import {
-  decode, encode, type HostValues, isRawArray, rawArray, type StorageArray, type ValueArray,
+  decode,
+  encode,
+  type HostValues,
+  isRawArray,
+  rawArray,
+  type StorageArray,
+  type ValueArray,
 } from "../types/host.ts";
 import { byteSize, type StorageType } from "../types/types.ts";
 import type { Allocation } from "./allocation.ts";
 import type { CompiledKernel, CompileOptions, LaunchOptions } from "./compiled-kernel.ts";
 import {
-  broadcastLayout, checkShape, elementCount, elementPosition, formatShape, isRowMajor, memoryOrder, permuteLayout, reach,
-  repeatsElements, rowMajorStrides, type SliceRange, sliceLayout, type StridedLayout, visitPositions,
+  broadcastLayout,
+  checkShape,
+  elementCount,
+  elementPosition,
+  formatShape,
+  isRowMajor,
+  memoryOrder,
+  permuteLayout,
+  repeatsElements,
+  rowMajorStrides,
+  type SliceRange,
+  type StridedLayout,
+  sliceLayout,
+  span,
+  visitPositions,
 } from "./shape.ts";
 
-export { collapse, type CollapsedLayouts, commonShape, type SliceRange, type StridedLayout } from "./shape.ts";
+export {
+  type CollapsedLayouts,
+  collapse,
+  commonShape,
+  type SliceRange,
+  type StridedLayout,
+} from "./shape.ts";
 
 /** Why a kind of device is not used here, and what would help. */
 export interface MissingDevice {
@@ -46,19 +71,29 @@ export interface Device {
    */
   array<T extends StorageType>(type: T, shape: readonly number[], data?: HostValues): DeviceArray<T>;
   /** A row-major array from raw storage: bit patterns for f16, bf16, e4m3 and e5m2, else the type's typed array. */
-  arrayFromBits<T extends StorageType>(type: T, shape: readonly number[], bits: StorageArray<T>): DeviceArray<T>;
+  arrayFromBits<T extends StorageType>(
+    type: T,
+    shape: readonly number[],
+    bits: StorageArray<T>,
+  ): DeviceArray<T>;
   /** A row-major array of whatever the memory holds: write before reading. */
   empty<T extends StorageType>(type: T, shape: readonly number[]): DeviceArray<T>;
   /** Copies between contiguous arrays of one type and size, without a kernel. They must not overlap. */
   copy<T extends StorageType>(source: DeviceArray<T>, target: DeviceArray<T>): void;
 
   /** Compiles a kernel, once for each kernel object. */
-  compile<P extends ParameterDescriptors>(kernel: Kernel<P>, options?: CompileOptions): Promise<CompiledKernel<P>>;
+  compile<P extends ParameterDescriptors>(
+    kernel: Kernel<P>,
+    options?: CompileOptions,
+  ): Promise<CompiledKernel<P>>;
   /**
    * Compiles a kernel if that has not been done and enqueues a launch; resolves when it is enqueued. Arguments are
    * checked before anything is compiled.
    */
-  run<P extends ParameterDescriptors>(kernel: Kernel<P>, options: LaunchOptions<P> & CompileOptions): Promise<void>;
+  run<P extends ParameterDescriptors>(
+    kernel: Kernel<P>,
+    options: LaunchOptions<P> & CompileOptions,
+  ): Promise<void>;
   /** Enqueues a launch of a compiled kernel. */
   launch<P extends ParameterDescriptors>(kernel: CompiledKernel<P>, options: LaunchOptions<P>): void;
 
@@ -158,7 +193,9 @@ export class DeviceArray<T extends StorageType = StorageType> {
   reshape(shape: readonly number[]): DeviceArray<T> {
     checkShape(shape);
     if (elementCount(shape) !== this.size) {
-      throw new ShapeError(`${this.label} has ${this.size} elements and cannot take the shape ${formatShape(shape)}`);
+      throw new ShapeError(
+        `${this.label} has ${this.size} elements and cannot take the shape ${formatShape(shape)}`,
+      );
     }
     if (!this.isContiguous) {
       throw new ShapeError(
@@ -175,16 +212,25 @@ export class DeviceArray<T extends StorageType = StorageType> {
    * Any arrangement of the allocation's elements; strides and offset in elements, the offset from the allocation's
    * start. @throws ShapeError when it reaches outside the allocation
    */
-  strided(shape: readonly number[], strides: readonly number[], offset: number = this.offset): DeviceArray<T> {
+  strided(
+    shape: readonly number[],
+    strides: readonly number[],
+    offset: number = this.offset,
+  ): DeviceArray<T> {
     checkShape(shape);
-    if (strides.length !== shape.length || ![...strides, offset].every(Number.isSafeInteger)) {
-      throw new ShapeError(`strides ${formatShape(strides)}, offset ${offset}: one whole stride for each of ${formatShape(shape)}`);
-    }
-    const { lowest, span } = reach(shape, strides);
-    const capacity = this.allocation.buffer.bytes / byteSize(this.type);
-    if (span > 0 && (offset + lowest < 0 || offset + lowest + span > capacity)) {
+    const isLayout =
+      strides.length === shape.length &&
+      [...strides, offset].every((step) => Number.isSafeInteger(step) && step >= 0);
+    if (!isLayout) {
       throw new ShapeError(
-        `shape ${formatShape(shape)} with strides ${formatShape(strides)} from ${offset} reaches elements ${offset + lowest} to ${offset + lowest + span - 1} of ${capacity}`,
+        `strides ${formatShape(strides)} from ${offset}: one whole stride from 0 on for each of ${formatShape(shape)}`,
+      );
+    }
+    const end = offset + span(shape, strides);
+    const capacity = this.allocation.buffer.bytes / byteSize(this.type);
+    if (end > capacity) {
+      throw new ShapeError(
+        `shape ${formatShape(shape)} with strides ${formatShape(strides)} from ${offset} reaches element ${end - 1} of ${capacity}`,
       );
     }
     return this.#view({ shape, strides, offset });
@@ -208,12 +254,11 @@ export class DeviceArray<T extends StorageType = StorageType> {
       await this.#readRange(this.offset, bits);
       return bits;
     }
-    const { lowest, span } = reach(this.shape, this.strides);
-    const spanned = rawArray(this.type, span);
-    await this.#readRange(this.offset + lowest, spanned);
+    const spanned = rawArray(this.type, span(this.shape, this.strides));
+    await this.#readRange(this.offset, spanned);
     const [to, from] = [bits as Uint8Array, spanned as Uint8Array];
     visitPositions(this.shape, rowMajorStrides(this.shape), this.strides, (target, source) => {
-      to[target] = from[source - lowest]!;
+      to[target] = from[source]!;
     });
     return bits;
   }
@@ -262,7 +307,8 @@ export class DeviceArray<T extends StorageType = StorageType> {
   /** @internal @throws DisposedError; `what` begins the message */
   check(what: string): void {
     if (this.#disposed) throw new DisposedError(`${what}: the array ${this.label} was disposed`);
-    if (this.device.disposed) throw new DisposedError(`${what}: the device of the array ${this.label} was disposed`);
+    if (this.device.disposed)
+      throw new DisposedError(`${what}: the device of the array ${this.label} was disposed`);
     this.allocation.check(what);
   }
   toString(): string {
@@ -273,11 +319,20 @@ export class DeviceArray<T extends StorageType = StorageType> {
     this.check("a view");
     const { device, type, allocation } = this;
     const { shape, strides, offset } = layout;
-    return new DeviceArray({ device, type, allocation, shape: [...shape], strides: [...strides], offset, owner: false });
+    return new DeviceArray({
+      device,
+      type,
+      allocation,
+      shape: [...shape],
+      strides: [...strides],
+      offset,
+      owner: false,
+    });
   }
 
   #line(dimension: 0 | 1, position: number): DeviceArray<T> {
-    if (this.rank !== 2) throw new ShapeError(`${this.label} has rank ${this.rank}; rows and columns are a matrix's`);
+    if (this.rank !== 2)
+      throw new ShapeError(`${this.label} has rank ${this.rank}; rows and columns are a matrix's`);
     const extent = this.shape[dimension]!;
     if (!Number.isInteger(position) || position < 0 || position >= extent) {
       throw new ShapeError(`${this.label} has no ${dimension === 0 ? "row" : "column"} ${position}`);
@@ -313,18 +368,30 @@ export class DeviceArray<T extends StorageType = StorageType> {
       return;
     }
     if (repeatsElements(this)) {
-      throw new ShapeError(`${this.label} with strides ${formatShape(this.strides)} holds elements more than once and cannot be written`);
+      throw new ShapeError(
+        `${this.label} with strides ${formatShape(this.strides)} holds elements more than once and cannot be written`,
+      );
     }
     const { shape, strides, denseStrides, run, inner } = memoryOrder(this.shape, this.strides);
     const outer = shape.length - inner;
     const together = rawArray(this.type, run);
     const [to, from] = [together as Uint8Array, bits as Uint8Array];
-    visitPositions(shape.slice(0, outer), strides.slice(0, outer), denseStrides.slice(0, outer), (target, source) => {
-      visitPositions(shape.slice(outer), strides.slice(outer), denseStrides.slice(outer), (place, value) => {
-        to[place] = from[source + value]!;
-      });
-      this.#writeRange(this.offset + target, together);
-    });
+    visitPositions(
+      shape.slice(0, outer),
+      strides.slice(0, outer),
+      denseStrides.slice(0, outer),
+      (target, source) => {
+        visitPositions(
+          shape.slice(outer),
+          strides.slice(outer),
+          denseStrides.slice(outer),
+          (place, value) => {
+            to[place] = from[source + value]!;
+          },
+        );
+        this.#writeRange(this.offset + target, together);
+      },
+    );
   }
 }
 

@@ -56,7 +56,9 @@ function trace(kernel: Kernel, facts: TargetFacts): KernelIr {
   } catch (error) {
     if (error instanceof TilewrightError) throw withKernelName(kernel.name, error);
     const message = error instanceof Error ? error.message : String(error);
-    throw new TraceError(`kernel ${kernel.name}: its body threw while being traced: ${message}`, [], { cause: error });
+    throw new TraceError(`kernel ${kernel.name}: its body threw while being traced: ${message}`, [], {
+      cause: error,
+    });
   }
 }
 
@@ -94,7 +96,8 @@ function withKernelName(name: string, error: unknown): unknown {
   const message = `kernel ${name}: ${error.message}`;
   if (error instanceof UnsupportedError) return new UnsupportedError(message, { cause: error });
   if (error instanceof TraceError) return new TraceError(message, error.positions, { cause: error });
-  if (error instanceof CompileError) return new CompileError(message, error.log, error.positions, { cause: error });
+  if (error instanceof CompileError)
+    return new CompileError(message, error.log, error.positions, { cause: error });
   return error;
 }
 
@@ -123,7 +126,8 @@ export function createCompiler(backend: Backend, options: GenerationOptions = {}
       const generated = emit(kernel, backend.facts, options);
       const { optimised: ir, text } = generated;
       const module = { name: kernel.name, text, hash: hashText(text), ir, slots: argumentSlots(ir) };
-      const dump = (log: string): void => dumpKernel(describe(kernel.name, backend.facts, module.hash, generated, log));
+      const dump = (log: string): void =>
+        dumpKernel(describe(kernel.name, backend.facts, module.hash, generated, log));
       const executable = await load(module, compileOptions).catch((error: unknown) => {
         dump(error instanceof CompileError ? error.log : String(error));
         throw withKernelName(kernel.name, error);
@@ -143,5 +147,14 @@ function describe(
 ): DumpedKernel {
   const endings = { ptx: "ptx", wgsl: "wgsl", javascript: "js" } as const;
   const ending = endings[facts.language];
-  return { name, target: facts.name, hash, ir: () => print(ir), optimised: () => print(optimised), text, ending, log };
+  return {
+    name,
+    target: facts.name,
+    hash,
+    ir: () => print(ir),
+    optimised: () => print(optimised),
+    text,
+    ending,
+    log,
+  };
 }

@@ -15,8 +15,14 @@ import { checkArguments } from "./launch-arguments.ts";
 import { type KernelParts, LoadedKernel } from "./loaded-kernel.ts";
 import { checkShape, elementCount, formatShape, rowMajorStrides } from "./shape.ts";
 
-export type { Device, MissingDevice } from "./array.ts";
-export type { BoundLaunch, CompiledKernel, CompileOptions, GridSize, LaunchOptions } from "./compiled-kernel.ts";
+export type { Device, DeviceArray, MissingDevice, SliceRange } from "./array.ts";
+export type {
+  BoundLaunch,
+  CompiledKernel,
+  CompileOptions,
+  GridSize,
+  LaunchOptions,
+} from "./compiled-kernel.ts";
 
 /** Takes kernels to executables of one backend; `compile.ts` makes them. */
 export interface KernelCompiler {
@@ -65,7 +71,11 @@ class BackendDevice implements Device {
     return array;
   }
 
-  arrayFromBits<T extends StorageType>(type: T, shape: readonly number[], bits: StorageArray<T>): DeviceArray<T> {
+  arrayFromBits<T extends StorageType>(
+    type: T,
+    shape: readonly number[],
+    bits: StorageArray<T>,
+  ): DeviceArray<T> {
     const array = this.empty(type, shape);
     filling(array, () => array.writeBits(bits));
     return array;
@@ -75,14 +85,23 @@ class BackendDevice implements Device {
     this.#check("an array");
     if (typeof type !== "object" || !isStorage(type)) {
       const name = (type as { readonly name?: unknown } | undefined)?.name ?? type;
-      throw new ArgumentError(`an array's type is one such as f32 or i8 that memory can hold, not ${String(name)}`);
+      throw new ArgumentError(
+        `an array's type is one such as f32 or i8 that memory can hold, not ${String(name)}`,
+      );
     }
     checkShape(shape);
     const bytes = elementCount(shape) * byteSize(type);
-    if (!Number.isSafeInteger(bytes)) throw new ShapeError(`shape ${formatShape(shape)} has more than 2^53 bytes`);
+    if (!Number.isSafeInteger(bytes))
+      throw new ShapeError(`shape ${formatShape(shape)} has more than 2^53 bytes`);
     const allocation = new Allocation(this.#backend, bytes, `${type.name}${formatShape(shape)}`);
     return new DeviceArray({
-      device: this, type, allocation, owner: true, offset: 0, shape: [...shape], strides: rowMajorStrides(shape),
+      device: this,
+      type,
+      allocation,
+      owner: true,
+      offset: 0,
+      shape: [...shape],
+      strides: rowMajorStrides(shape),
     });
   }
 
@@ -92,7 +111,12 @@ class BackendDevice implements Device {
     if (source.device !== this || target.device !== this) {
       throw new ArgumentError("copy() works within one device; read on the one and write on the other");
     }
-    if (source.type !== target.type || source.size !== target.size || !source.isContiguous || !target.isContiguous) {
+    if (
+      source.type !== target.type ||
+      source.size !== target.size ||
+      !source.isContiguous ||
+      !target.isContiguous
+    ) {
       throw new ShapeError(
         `copy() takes contiguous arrays of one type and size, not ${source.label} to ${target.label}; \`copyInto\` of tilewright/array-ops takes any strides`,
       );
@@ -100,11 +124,18 @@ class BackendDevice implements Device {
     const bytes = byteSize(source.type);
     if (source.size === 0) return;
     this.#backend.copy(
-      source.allocation.buffer, source.offset * bytes, target.allocation.buffer, target.offset * bytes, source.size * bytes,
+      source.allocation.buffer,
+      source.offset * bytes,
+      target.allocation.buffer,
+      target.offset * bytes,
+      source.size * bytes,
     );
   }
 
-  compile<P extends ParameterDescriptors>(kernel: Kernel<P>, options: CompileOptions = {}): Promise<CompiledKernel<P>> {
+  compile<P extends ParameterDescriptors>(
+    kernel: Kernel<P>,
+    options: CompileOptions = {},
+  ): Promise<CompiledKernel<P>> {
     // The map's values have the parameters of their keys, which its type cannot say.
     const known = this.#kernels.get(kernel) as Promise<CompiledKernel<P>> | undefined;
     if (known !== undefined) return known;
@@ -125,10 +156,15 @@ class BackendDevice implements Device {
     this.launch(compiled, { blocks, args });
   }
 
-  launch<P extends ParameterDescriptors>(kernel: CompiledKernel<P>, { blocks, args }: LaunchOptions<P>): void {
+  launch<P extends ParameterDescriptors>(
+    kernel: CompiledKernel<P>,
+    { blocks, args }: LaunchOptions<P>,
+  ): void {
     this.#check(`kernel ${kernel.name}`);
     if (!(kernel instanceof LoadedKernel) || kernel.device !== this) {
-      throw new ArgumentError(`kernel ${kernel.name} was not compiled for this device; use what its compile() gave`);
+      throw new ArgumentError(
+        `kernel ${kernel.name} was not compiled for this device; use what its compile() gave`,
+      );
     }
     const bound = kernel.bind(args);
     try {
@@ -170,7 +206,10 @@ class BackendDevice implements Device {
     }
   }
 
-  async #compile<P extends ParameterDescriptors>(kernel: Kernel<P>, options: CompileOptions): Promise<CompiledKernel<P>> {
+  async #compile<P extends ParameterDescriptors>(
+    kernel: Kernel<P>,
+    options: CompileOptions,
+  ): Promise<CompiledKernel<P>> {
     this.#check(`kernel ${kernel.name}`);
     const parts = await this.#compiler.compile(kernel as unknown as Kernel, options);
     return new LoadedKernel(this, this.#backend, kernel, parts);

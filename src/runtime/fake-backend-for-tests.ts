@@ -23,17 +23,50 @@ export const fakeFacts: TargetFacts = {
   language: "javascript",
   subgroup: { width: 32 },
   arithmetic: new Set(["f16", "bf16", "f32", "f64", "i32", "i64", "u32", "u64", "index"]),
-  storage: new Set(["f16", "bf16", "f32", "f64", "e4m3", "e5m2", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]),
+  storage: new Set([
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "e4m3",
+    "e5m2",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+  ]),
   limits: {
-    threadsPerBlock: 1024, sharedBytes: 49152, registersPerThread: 255, namedBarriers: 16,
-    gridX: 2 ** 31 - 1, gridY: 65535, gridZ: 65535, blocksPerCluster: 8,
+    threadsPerBlock: 1024,
+    sharedBytes: 49152,
+    registersPerThread: 255,
+    namedBarriers: 16,
+    gridX: 2 ** 31 - 1,
+    gridY: 65535,
+    gridZ: 65535,
+    blocksPerCluster: 8,
   },
-  mma: [], wmma: [], warpgroupMma: [],
-  loadMatrix: false, storeMatrix: false, asyncCopy: true, bulkCopy: true, barriers: true, registerReallocation: false,
-  namedBarriers: true, subgroupOperations: true, fp8Conversion: true,
+  mma: [],
+  wmma: [],
+  warpgroupMma: [],
+  loadMatrix: false,
+  storeMatrix: false,
+  asyncCopy: true,
+  bulkCopy: true,
+  barriers: true,
+  registerReallocation: false,
+  namedBarriers: true,
+  subgroupOperations: true,
+  fp8Conversion: true,
   atomics: new Map(),
   machine: {
-    multiprocessors: 4, sharedBytesPerMultiprocessor: 65536, registersPerMultiprocessor: 65536, l2Bytes: 2 ** 20,
+    multiprocessors: 4,
+    sharedBytesPerMultiprocessor: 65536,
+    registersPerMultiprocessor: 65536,
+    l2Bytes: 2 ** 20,
     memoryBytes: 2 ** 30,
   },
 };
@@ -66,7 +99,13 @@ export class FakeBackend implements Backend {
   async read(buffer: FakeBuffer, byteOffset: number, target: Uint8Array): Promise<void> {
     target.set(buffer.memory.subarray(byteOffset, byteOffset + target.length));
   }
-  copy(source: FakeBuffer, sourceOffset: number, target: FakeBuffer, targetOffset: number, bytes: number): void {
+  copy(
+    source: FakeBuffer,
+    sourceOffset: number,
+    target: FakeBuffer,
+    targetOffset: number,
+    bytes: number,
+  ): void {
     target.memory.set(source.memory.subarray(sourceOffset, sourceOffset + bytes), targetOffset);
   }
   fill(buffer: FakeBuffer, byteOffset: number, bytes: number, pattern: number): void {
@@ -79,7 +118,10 @@ export class FakeBackend implements Backend {
     this.loaded.push(module);
     return { module, registersPerThread: 32, spilledBytes: 0, blocksPerMultiprocessor: 2, log: "fine" };
   }
-  prepare(_executable: Executable, values: readonly ArgumentValue[]): PreparedLaunch & { readonly values: readonly ArgumentValue[] } {
+  prepare(
+    _executable: Executable,
+    values: readonly ArgumentValue[],
+  ): PreparedLaunch & { readonly values: readonly ArgumentValue[] } {
     return { values, dispose() {} };
   }
   launch(executable: Executable, grid: readonly [number, number, number], prepared: PreparedLaunch): void {

@@ -10,7 +10,7 @@ import { integerRange } from "../types/integer-range.ts";
 import { byteSize, type ElementType, type StorageType } from "../types/types.ts";
 import { type Device, DeviceArray } from "./array.ts";
 import type { ArgumentValue } from "./backend.ts";
-import { formatShape, reach, repeatsElements } from "./shape.ts";
+import { formatShape, repeatsElements, span } from "./shape.ts";
 
 /** Which kernel's arguments these are, and where they must live. */
 export interface ArgumentContext {
@@ -32,19 +32,28 @@ export function checkArguments(context: ArgumentContext, args: AnyArguments): vo
     throw new ArgumentError(`kernel ${kernel}: args is an object with ${listed(names)}`);
   }
   const missing = names.filter((name) => args[name] === undefined);
-  if (missing.length > 0) throw new ArgumentError(`kernel ${kernel}: argument ${missing.join(", ")} is not given`);
+  if (missing.length > 0)
+    throw new ArgumentError(`kernel ${kernel}: argument ${missing.join(", ")} is not given`);
   const unknown = Object.keys(args).filter((name) => !(name in params));
   if (unknown.length > 0) {
-    throw new ArgumentError(`kernel ${kernel}: it has no parameter ${unknown.join(", ")}; it has ${listed(names)}`);
+    throw new ArgumentError(
+      `kernel ${kernel}: it has no parameter ${unknown.join(", ")}; it has ${listed(names)}`,
+    );
   }
-  for (const [name, descriptor] of Object.entries(params)) checkArgument(context, name, descriptor, args[name]);
+  for (const [name, descriptor] of Object.entries(params))
+    checkArgument(context, name, descriptor, args[name]);
 }
 
 function listed(names: readonly string[]): string {
   return names.length === 0 ? "no parameters" : names.join(", ");
 }
 
-function checkArgument(context: ArgumentContext, name: string, descriptor: ParameterDescriptor, value: unknown): void {
+function checkArgument(
+  context: ArgumentContext,
+  name: string,
+  descriptor: ParameterDescriptor,
+  value: unknown,
+): void {
   const what = `kernel ${context.kernel}: argument ${name}`;
   if (!("kind" in descriptor)) {
     checkScalar(what, descriptor, value);
@@ -76,9 +85,16 @@ function checkArray(context: ArgumentContext, what: string, type: StorageType, v
   return array;
 }
 
-function checkBuffer(what: string, array: DeviceArray, rank: number, access: "read" | "write" | "readwrite"): void {
+function checkBuffer(
+  what: string,
+  array: DeviceArray,
+  rank: number,
+  access: "read" | "write" | "readwrite",
+): void {
   if (access !== "read" && repeatsElements(array)) {
-    throw new ShapeError(`${what} is written, and ${array.label} with strides ${formatShape(array.strides)} holds elements more than once`);
+    throw new ShapeError(
+      `${what} is written, and ${array.label} with strides ${formatShape(array.strides)} holds elements more than once`,
+    );
   }
   // Rank 0 is bare storage: the kernel brings its own idea of the arrangement.
   if (rank === 0) return;
@@ -191,12 +207,10 @@ function scalarValue(type: ElementType, value: number | bigint | boolean): numbe
 
 function pointerValue(array: DeviceArray): ArgumentValue {
   const bytes = byteSize(array.type);
-  const { lowest, span } = reach(array.shape, array.strides);
-  // The pointer is the first element's; with negative strides others lie before it, and the length counts what follows.
   return {
     kind: "pointer",
     buffer: array.allocation.buffer,
     byteOffset: array.offset * bytes,
-    byteLength: Math.max(0, span + lowest) * bytes,
+    byteLength: span(array.shape, array.strides) * bytes,
   };
 }

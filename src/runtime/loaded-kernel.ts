@@ -78,7 +78,12 @@ class PreparedBoundLaunch implements BoundLaunch {
   /** Held, so that memory the device will use is not collected; checked, so that disposed memory is not used. */
   readonly #arrays: readonly NamedArray[];
 
-  constructor(backend: Backend, executable: Executable, prepared: PreparedLaunch, arrays: readonly NamedArray[]) {
+  constructor(
+    backend: Backend,
+    executable: Executable,
+    prepared: PreparedLaunch,
+    arrays: readonly NamedArray[],
+  ) {
     this.#backend = backend;
     this.#executable = executable;
     this.#prepared = prepared;
@@ -108,7 +113,13 @@ function gridOf(
     typeof blocks === "number" ? [blocks, 1, 1] : [blocks[0] ?? 1, blocks[1] ?? 1, blocks[2] ?? 1];
   const [x, y, z] = grid;
   const isWhole = Number.isInteger(x) && Number.isInteger(y) && Number.isInteger(z);
-  if (!isWhole || x < 0 || y < 0 || z < 0 || (typeof blocks === "object" && (blocks.length < 1 || blocks.length > 3))) {
+  if (
+    !isWhole ||
+    x < 0 ||
+    y < 0 ||
+    z < 0 ||
+    (typeof blocks === "object" && (blocks.length < 1 || blocks.length > 3))
+  ) {
     throw new ArgumentError(
       `kernel ${kernel}: blocks is a whole number from 0 on, or up to three of them, not ${JSON.stringify(blocks)}`,
     );

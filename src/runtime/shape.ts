@@ -30,10 +30,14 @@ export function formatShape(shape: readonly number[]): string {
 /** @throws ShapeError unless the shape has rank 0 to 6 and whole extents from 0 to 2^31 - 1 */
 export function checkShape(shape: readonly number[]): void {
   if (!Array.isArray(shape)) {
-    throw new ShapeError(`a shape is an array of extents, [${String(shape)}] for a vector, not ${typeof shape}`);
+    throw new ShapeError(
+      `a shape is an array of extents, [${String(shape)}] for a vector, not ${typeof shape}`,
+    );
   }
   if (shape.length > largestRank) {
-    throw new ShapeError(`shape ${formatShape(shape)} has rank ${shape.length}; arrays have rank 0 to ${largestRank}`);
+    throw new ShapeError(
+      `shape ${formatShape(shape)} has rank ${shape.length}; arrays have rank 0 to ${largestRank}`,
+    );
   }
   if (!shape.every((extent) => Number.isInteger(extent) && extent >= 0 && extent <= largestExtent)) {
     throw new ShapeError(`shape ${formatShape(shape)}: extents are whole numbers from 0 to 2^31 - 1`);
@@ -71,39 +75,24 @@ export function isRowMajor(shape: readonly number[], strides: readonly number[])
   return true;
 }
 
-/** Elements from the lowest to the highest position that a layout reaches, and how far the lowest is from the first. */
-export interface Reach {
-  /** 0 or negative. */
-  readonly lowest: number;
-  /** Number of elements spanned; 0 for an empty array. */
-  readonly span: number;
-}
-
-/** What a layout spans. */
-export function reach(shape: readonly number[], strides: readonly number[]): Reach {
-  if (elementCount(shape) === 0) return { lowest: 0, span: 0 };
-  let lowest = 0;
-  let highest = 0;
-  for (const [dimension, extent] of shape.entries()) {
-    const far = (extent - 1) * strides[dimension]!;
-    if (far < 0) lowest += far;
-    else highest += far;
-  }
-  return { lowest, span: highest - lowest + 1 };
+/** Number of elements from the first to the last position that a layout reaches; 0 for an empty array. */
+export function span(shape: readonly number[], strides: readonly number[]): number {
+  if (elementCount(shape) === 0) return 0;
+  return shape.reduce((reached, extent, dimension) => reached + (extent - 1) * strides[dimension]!, 1);
 }
 
 /** Whether two different coordinates may share an element, as in a broadcast view. */
 export function repeatsElements({ shape, strides }: StridedLayout): boolean {
   if (elementCount(shape) === 0) return false;
   const dimensions = shape
-    .map((extent, dimension) => ({ extent, stride: Math.abs(strides[dimension]!) }))
+    .map((extent, dimension) => ({ extent, stride: strides[dimension]! }))
     .filter(({ extent }) => extent > 1)
     .sort((a, b) => a.stride - b.stride);
   // Sufficient, not necessary: each dimension steps over all that the faster ones span.
-  let span = 1;
+  let reached = 1;
   for (const { extent, stride } of dimensions) {
-    if (stride < span) return true;
-    span = stride * (extent - 1) + span;
+    if (stride < reached) return true;
+    reached += stride * (extent - 1);
   }
   return false;
 }
@@ -112,9 +101,12 @@ export function repeatsElements({ shape, strides }: StridedLayout): boolean {
 export function permuteLayout(layout: StridedLayout, order: readonly number[]): StridedLayout {
   const rank = layout.shape.length;
   const isPermutation =
-    order.length === rank && [...order].sort((a, b) => a - b).every((dimension, position) => dimension === position);
+    order.length === rank &&
+    [...order].sort((a, b) => a - b).every((dimension, position) => dimension === position);
   if (!isPermutation) {
-    throw new ShapeError(`permute(${formatShape(order)}): an array of rank ${rank} wants each of 0 to ${rank - 1} once`);
+    throw new ShapeError(
+      `permute(${formatShape(order)}): an array of rank ${rank} wants each of 0 to ${rank - 1} once`,
+    );
   }
   return {
     shape: order.map((dimension) => layout.shape[dimension]!),
@@ -124,7 +116,10 @@ export function permuteLayout(layout: StridedLayout, order: readonly number[]): 
 }
 
 /** The part of a layout in the given ranges. @throws ShapeError for a range outside the array */
-export function sliceLayout(layout: StridedLayout, ranges: readonly (SliceRange | undefined)[]): StridedLayout {
+export function sliceLayout(
+  layout: StridedLayout,
+  ranges: readonly (SliceRange | undefined)[],
+): StridedLayout {
   const rank = layout.shape.length;
   if (ranges.length > rank) {
     throw new ShapeError(`slice() got ${ranges.length} ranges for an array of rank ${rank}`);
@@ -145,7 +140,9 @@ export function sliceLayout(layout: StridedLayout, ranges: readonly (SliceRange 
       );
     }
     if (!Number.isInteger(step) || step < 1) {
-      throw new ShapeError(`slice of dimension ${dimension}: a step is a whole number from 1 on, not ${step}`);
+      throw new ShapeError(
+        `slice of dimension ${dimension}: a step is a whole number from 1 on, not ${step}`,
+      );
     }
     shape[dimension] = Math.ceil((to - from) / step);
     // A slice of nothing may begin at the very end; its offset must not leave the array.
@@ -167,10 +164,14 @@ export function broadcastLayout(layout: StridedLayout, shape: readonly number[])
     const own = layout.shape[dimension - extra];
     if (own === extent) return layout.strides[dimension - extra]!;
     if (own === undefined || own === 1) return 0;
-    throw new ShapeError(`an array of shape ${formatShape(layout.shape)} cannot be repeated to ${formatShape(shape)}`);
+    throw new ShapeError(
+      `an array of shape ${formatShape(layout.shape)} cannot be repeated to ${formatShape(shape)}`,
+    );
   });
   if (extra < 0) {
-    throw new ShapeError(`an array of shape ${formatShape(layout.shape)} cannot be repeated to ${formatShape(shape)}`);
+    throw new ShapeError(
+      `an array of shape ${formatShape(layout.shape)} cannot be repeated to ${formatShape(shape)}`,
+    );
   }
   return { shape, strides, offset: layout.offset };
 }
@@ -200,7 +201,10 @@ export interface CollapsedLayouts {
  * Drops dimensions of extent 1 and merges neighbours that all layouts step through as through one. The order of the
  * elements stays. An array of one element gets rank 0.
  */
-export function collapse(shape: readonly number[], strides: readonly (readonly number[])[]): CollapsedLayouts {
+export function collapse(
+  shape: readonly number[],
+  strides: readonly (readonly number[])[],
+): CollapsedLayouts {
   const extents: number[] = [];
   const steps: number[][] = strides.map(() => []);
   for (const [dimension, extent] of shape.entries()) {
@@ -240,7 +244,7 @@ export function memoryOrder(shape: readonly number[], strides: readonly number[]
   const order = shape
     .map((_, dimension) => dimension)
     .filter((dimension) => shape[dimension] !== 1)
-    .sort((a, b) => Math.abs(strides[b]!) - Math.abs(strides[a]!));
+    .sort((a, b) => strides[b]! - strides[a]!);
   const sorted = {
     shape: order.map((dimension) => shape[dimension]!),
     strides: order.map((dimension) => strides[dimension]!),

@@ -26,6 +26,9 @@ export function writeTextFile(folder: string, name: string, text: string): void 
     renameSync(beside, path);
   } catch (cause) {
     rmSync(beside, { force: true });
-    throw new FileError(`${path} cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new FileError(
+      `${path} cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
   }
 }
