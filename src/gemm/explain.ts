@@ -3,8 +3,9 @@
  */
 import { byteSize } from "../lang/index.ts";
 import type { CompiledKernel } from "../runtime/device.ts";
+import { accessWidth, type OperandKind } from "./kind.ts";
 import type { Resolved } from "./resolve.ts";
-import { accessWidth, type OperandKind, sharedBytesOf } from "./schedules/register-staged.ts";
+import { sharedBytesOf } from "./schedules/shared-plan.ts";
 
 /** Several lines: the route, tile sizes, each operand's access, resources, and what ruled out a faster way. */
 export function explainPlan(

@@ -3,8 +3,9 @@
  */
 import { UnsupportedError } from "../errors.ts";
 import type { TargetFacts } from "../target/facts.ts";
+import type { GemmKind } from "./kind.ts";
 import { checkParams, type GemmParams } from "./params.ts";
-import { type GemmKind, sharedBytesOf } from "./schedules/register-staged.ts";
+import { sharedBytesOf } from "./schedules/shared-plan.ts";
 
 /** A shape in units of the operator's own: operator tiles per warp, warps per block, K depth in elements. */
 interface Candidate {

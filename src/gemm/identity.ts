@@ -2,7 +2,8 @@
  * @file Kinds by identity: two problems whose components are the same objects share a kernel, found without tracing.
  */
 import type { Kernel } from "../lang/index.ts";
-import { type GemmKind, type OperandKind, registerStagedKernel } from "./schedules/register-staged.ts";
+import type { GemmKind, OperandKind } from "./kind.ts";
+import { registerStagedKernel } from "./schedules/register-staged.ts";
 
 const numbers: WeakMap<object, number> = new WeakMap();
 let last = 0;

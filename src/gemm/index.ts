@@ -2,6 +2,7 @@
  * @file Matrix products from components: `tilewright/gemm`.
  */
 export { defaultEpilogue, type Epilogue, type EpilogueContext } from "./epilogues/epilogue.ts";
+export type { GemmKind, OperandKind } from "./kind.ts";
 export { columnMajor, type Layout, padded, rowMajor } from "./layouts/layout.ts";
 export { type FmaShape, fma, fmaOperator } from "./operators/fma.ts";
 export { mmaOperator, mmaSync } from "./operators/mma.ts";
@@ -11,5 +12,5 @@ export type { GemmParams } from "./params.ts";
 export { type GemmPlan, gemm, planGemm } from "./plan.ts";
 export { everyStep, type Predicate } from "./predicate.ts";
 export type { GemmOptions } from "./resolve.ts";
-export { type GemmKind, type OperandKind, registerStagedKernel } from "./schedules/register-staged.ts";
+export { registerStagedKernel } from "./schedules/register-staged.ts";
 export type { ElementCoordinates, Transform, Transforms } from "./transforms.ts";

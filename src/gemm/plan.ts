@@ -6,8 +6,8 @@ import type { DeviceArray } from "../runtime/array.ts";
 import type { BoundLaunch, CompiledKernel } from "../runtime/device.ts";
 import { explainPlan } from "./explain.ts";
 import { kernelOf } from "./identity.ts";
+import type { GemmKind } from "./kind.ts";
 import { type GemmOptions, type Resolved, resolve } from "./resolve.ts";
-import type { GemmKind } from "./schedules/register-staged.ts";
 
 /** A multiplication ready to be enqueued. */
 export interface GemmPlan {

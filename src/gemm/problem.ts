@@ -19,9 +19,9 @@ import {
   u64,
 } from "../lang/index.ts";
 import type { Device, DeviceArray } from "../runtime/array.ts";
+import type { OperandKind } from "./kind.ts";
 import { denseLayout } from "./layouts/layout.ts";
 import type { OperatorTypes } from "./operators/operator.ts";
-import type { OperandKind } from "./schedules/register-staged.ts";
 
 /** One matrix of a problem. */
 export interface MatrixOperand extends OperandKind {

@@ -7,13 +7,13 @@ import type { DeviceArray } from "../runtime/array.ts";
 import { fits as holds } from "../types/convert.ts";
 import { defaultEpilogue, type Epilogue } from "./epilogues/epilogue.ts";
 import { chooseParams } from "./heuristics.ts";
+import { type GemmKind, scaleTypeOf } from "./kind.ts";
 import { fma } from "./operators/fma.ts";
 import { hasMma, mmaSync } from "./operators/mma.ts";
 import type { OperatorFactory } from "./operators/operator.ts";
 import { checkParams, type GemmParams } from "./params.ts";
 import { everyStep, type Predicate } from "./predicate.ts";
 import { identical, type MatrixOperand, overlap, type Problem, problemOf, resultOperand } from "./problem.ts";
-import { type GemmKind, scaleTypeOf } from "./schedules/register-staged.ts";
 import type { Transforms } from "./transforms.ts";
 
 /** What `gemm` can be told beside its two matrices. */

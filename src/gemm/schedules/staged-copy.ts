@@ -83,7 +83,9 @@ export class StagedCopy {
           this.#staging.setRegister(i, layout.load(source, { origin: 0, leading }, at));
         });
       }).otherwise(() => {
-        this.#subTiles.forEach((part, i) => this.#fetchGuarded(translate(part, { R: row, C: column }), i));
+        this.#subTiles.forEach((part, i) => {
+          this.#fetchGuarded(translate(part, { R: row, C: column }), i);
+        });
       });
     });
   }

@@ -1,0 +1,48 @@
+/**
+ * @file Kinds: everything about a multiplication that is compiled in. Sizes, leading dimensions and factors are not.
+ */
+import { byteSize, type ElementType, f32, f64, type StorageType } from "../lang/index.ts";
+import type { Epilogue } from "./epilogues/epilogue.ts";
+import type { Layout } from "./layouts/layout.ts";
+import type { OperatorFactory, OperatorTypes } from "./operators/operator.ts";
+import type { GemmParams } from "./params.ts";
+import type { Predicate } from "./predicate.ts";
+import type { Transforms } from "./transforms.ts";
+
+/** One operand of a kind. */
+export interface OperandKind {
+  readonly type: StorageType;
+  readonly layout: Layout;
+  /** Bytes to which every line of the matrix is aligned: 16, 8, 4, or the element's size. */
+  readonly alignment: number;
+}
+
+/** Everything that is compiled in. */
+export interface GemmKind {
+  readonly a: OperandKind;
+  readonly b: OperandKind;
+  /** Undefined where beta is zero. */
+  readonly c: OperandKind | undefined;
+  readonly d: OperandKind;
+  readonly types: OperatorTypes;
+  readonly operator: OperatorFactory;
+  readonly params: GemmParams;
+  readonly transforms: Transforms;
+  readonly epilogue: Epilogue;
+  readonly predicate: Predicate;
+}
+
+/** Type of alpha, beta and their combination. */
+export function scaleTypeOf(accumulator: ElementType): ElementType {
+  if (accumulator.class !== "float") return accumulator;
+  return accumulator === f64 ? f64 : f32;
+}
+
+/** Elements of one access for an operand: what its alignment allows, at most 16 bytes, dividing `extent`. */
+export function accessWidth(operand: OperandKind, extent: number, most: number | undefined): number {
+  const size = byteSize(operand.type);
+  let width = Math.max(1, Math.min(operand.alignment, 16) / size);
+  if (most !== undefined) width = Math.min(width, most);
+  while (width > 1 && extent % width !== 0) width /= 2;
+  return width;
+}
