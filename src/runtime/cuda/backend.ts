@@ -1,5 +1,5 @@
 /** @file The CUDA backend: memory, modules and launches of one device through NVIDIA's driver alone. */
-import { AbortedError, ArgumentError, DisposedError } from "../../errors.ts";
+import { AbortedError, ArgumentError, DeviceError, DisposedError } from "../../errors.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import type {
   ArgumentValue,
@@ -44,7 +44,7 @@ export interface CudaExecutable extends Executable {
   readonly log: string;
 }
 
-/** A CUDA device, or why there is none. Never throws for a missing or broken driver. */
+/** A CUDA device, or why there is none: a missing or broken driver is an answer, not an exception. */
 export async function createCudaBackend(options: CudaOptions = {}): Promise<CudaBackend | Unavailable> {
   const library = await openDriver(options.library);
   if (isUnavailable(library)) return library;
@@ -64,8 +64,9 @@ export async function createCudaBackend(options: CudaOptions = {}): Promise<Cuda
     if (isUnavailable(facts)) return facts;
     return new CudaBackend(library, device, facts, options.staging ?? defaultStaging);
   } catch (error) {
+    if (!(error instanceof DeviceError)) throw error;
     return unavailable(
-      `CUDA device ${index} cannot be opened: ${error instanceof Error ? error.message : String(error)}`,
+      `CUDA device ${index} cannot be opened: ${error.message}`,
       "See `nvidia-smi`: the device may be in use exclusively, out of memory or in a bad state.",
     );
   }
@@ -187,7 +188,7 @@ export class CudaBackend implements Backend {
 
   prepare(executable: Executable, values: readonly ArgumentValue[]): CudaPreparedLaunch {
     const { kernel, layout } = this.#own(executable);
-    if (this.#context.disposed) throw new DisposedError("This CUDA device was disposed.");
+    this.#context.enter();
     return this.#launcher.prepare(kernel, layout, values);
   }
 

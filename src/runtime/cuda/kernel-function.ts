@@ -69,9 +69,10 @@ export function openKernel(
   }
   const staticSharedBytes = attribute(functionAttribute.staticSharedBytes);
   const sharedBytes = staticSharedBytes + shape.dynamicSharedBytes;
-  if (sharedBytes > sharedLimit) {
+  // What a kernel declares itself the driver's compiler has checked.
+  if (shape.dynamicSharedBytes > sharedLimit) {
     throw new ArgumentError(
-      `Kernel ${name} needs ${sharedBytes} bytes of shared memory per block; the device has ${sharedLimit}.`,
+      `Kernel ${name} needs ${shape.dynamicSharedBytes} bytes of shared memory per block; the device has ${sharedLimit}.`,
     );
   }
   const set = (which: number, to: number, what: string): void =>

@@ -100,7 +100,7 @@ export async function loadKoffi(): Promise<Koffi | Unavailable> {
     return loaded.default ?? loaded;
   } catch (error) {
     return unavailable(
-      `${noKoffi}: ${firstLine(error)}`,
+      `${noKoffi}: ${firstLine(error)}.`,
       "Run `npm install koffi` (it comes as an optional dependency, which --omit=optional leaves out).",
     );
   }

@@ -87,7 +87,7 @@ export class Uploads {
     this.#context = context;
     this.#completions = completions;
     this.#pinned = new PinnedRing(context, sizes.ring);
-    this.#piece = sizes.piece;
+    this.#piece = Math.min(sizes.piece, sizes.ring);
   }
 
   /** Enqueues; blocks only while the ring is full. The context must be current. */
@@ -135,7 +135,7 @@ export class Downloads {
     this.#completions = completions;
     this.#memory = memory;
     this.#pinned = new PinnedRing(context, sizes.ring);
-    this.#piece = sizes.piece;
+    this.#piece = Math.min(sizes.piece, sizes.ring);
   }
 
   /** Enqueues before returning; resolves when `target` is filled. The context must be current. */
