@@ -1,8 +1,8 @@
-/** @file Ctrl-C while a file is being written. At any other time it may end the process at once: nothing is left behind. */
+/** @file Ctrl-C. */
 
 const signals = ["SIGINT", "SIGTERM"] as const;
 
-/** Does work that leaves something behind when it stops halfway; the first Ctrl-C aborts the signal, a second one kills. */
+/** Does work that can be stopped: the first Ctrl-C aborts the signal, a second one ends the process. */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
   const abort = (): void => {

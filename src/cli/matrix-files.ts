@@ -14,8 +14,8 @@ import {
   writeNpyChunks,
 } from "../npy/index.ts";
 import { type FileSource, openFile, writeFileBeside } from "../npy/node.ts";
-import type { Device } from "../runtime/device.ts";
 import type { DeviceArray } from "../runtime/array.ts";
+import type { Device } from "../runtime/device.ts";
 import { byteSize, type StorageArray, type StorageType } from "../types/index.ts";
 
 /** Most bytes that are on the host at once. */
@@ -29,6 +29,7 @@ export interface MoveOptions {
   readonly report?: ReportProgress;
   /** Most bytes on the host at once, at least one element; default 32 MiB. */
   readonly chunkBytes?: number;
+  readonly signal?: AbortSignal;
 }
 
 /** A matrix in a file, its header read and checked. */
@@ -71,21 +72,25 @@ export async function openMatrix(path: string, options: NpyReadOptions = {}): Pr
 function matrixShape(path: string, shape: readonly number[]): readonly [rows: number, columns: number] {
   const [rows, columns] = shape;
   if (shape.length === 2) return [rows!, columns!];
-  const held = shape.length === 0 ? "a single number" : `an array of rank ${shape.length}, shape [${shape.join(", ")}]`;
-  throw new ShapeError(`${path}: holds ${held}; a matrix has rank 2, a.reshape(rows, columns) makes one in Python`);
+  const held =
+    shape.length === 0 ? "a single number" : `an array of rank ${shape.length}, shape [${shape.join(", ")}]`;
+  throw new ShapeError(
+    `${path}: holds ${held}; a matrix has rank 2, a.reshape(rows, columns) makes one in Python`,
+  );
 }
 
 async function loadMatrix(
   source: FileSource,
   description: NpyDescription,
   device: Device,
-  { report = () => {}, chunkBytes = defaultChunkBytes }: MoveOptions = {},
+  { report = () => {}, chunkBytes = defaultChunkBytes, signal }: MoveOptions = {},
 ): Promise<DeviceArray> {
   const { type, shape, order, elements } = description;
   const isTransposed = order === "column-major";
   const array = device.empty(type, isTransposed ? [...shape].reverse() : shape);
   try {
     for await (const { start, data } of readNpyChunks(source, description, chunkBytes)) {
+      if (signal?.aborted === true) throw new AbortedError(`stopped while reading ${source.name}`);
       array.strided([data.length], [1], start).writeBits(data);
       report((start + data.length) / elements);
     }
@@ -96,16 +101,11 @@ async function loadMatrix(
   }
 }
 
-/** Choices in writing a matrix. */
-export interface SaveOptions extends MoveOptions {
-  readonly signal?: AbortSignal;
-}
-
 /**
  * Writes a contiguous array to a `.npy` file, replacing what is there only when all is written.
  * @throws FileError, DeviceError, AbortedError; the old content stays then
  */
-export async function saveMatrix(path: string, array: DeviceArray, options: SaveOptions = {}): Promise<void> {
+export async function saveMatrix(path: string, array: DeviceArray, options: MoveOptions = {}): Promise<void> {
   const { type, shape } = array;
   const { signal } = options;
   const stopIfAsked = (): void => {

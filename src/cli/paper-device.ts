@@ -2,10 +2,11 @@
  * @file A device that exists on paper: kernels are compiled for its facts and nothing runs. It shows what `gemm` would
  * do on a machine that is not here.
  */
+
+import { UnsupportedError } from "../errors.ts";
 import type { Backend, BackendBuffer } from "../runtime/backend.ts";
 import { emit } from "../runtime/compile.ts";
 import { createDevice, type Device } from "../runtime/device.ts";
-import { UnsupportedError } from "../errors.ts";
 import type { TargetFacts } from "../target/facts.ts";
 
 /** A device of the given facts. Arrays take no memory; whatever would run or read throws. */
@@ -36,7 +37,11 @@ export function createPaperDevice(facts: TargetFacts): Device {
     compile: async (kernel) => {
       const { optimised: ir, text } = emit(kernel, facts);
       const module = { name: kernel.name, text, hash: "", ir, slots: [] };
-      const unknown = { registersPerThread: undefined, spilledBytes: undefined, blocksPerMultiprocessor: undefined };
+      const unknown = {
+        registersPerThread: undefined,
+        spilledBytes: undefined,
+        blocksPerMultiprocessor: undefined,
+      };
       return { ir, text, executable: { module, ...unknown } };
     },
   });

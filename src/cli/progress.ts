@@ -19,26 +19,12 @@ export class Progress {
   }
 
   /** Says what goes on and how far it is, from 0 to 1. */
-  report(what: string, fraction?: number): void {
+  report(what: string, fraction: number): void {
     const now = performance.now();
     if (!this.#terminal.watched || now - this.#start < patience || now - this.#shownAt < refresh) return;
     this.#shownAt = now;
     this.#visible = true;
-    const share = fraction === undefined ? "…" : ` ${Math.floor(100 * fraction)} %`;
-    this.#terminal.error(`${eraseLine}${what}${share}`);
-  }
-
-  /** Reports while a promise is pending. */
-  async during<T>(what: string, work: Promise<T>): Promise<T> {
-    const start = performance.now();
-    const timer = setInterval(() => {
-      this.report(`${what}, ${((performance.now() - start) / 1000).toFixed(0)} s`);
-    }, refresh);
-    try {
-      return await work;
-    } finally {
-      clearInterval(timer);
-    }
+    this.#terminal.error(`${eraseLine}${what} ${Math.floor(100 * fraction)} %`);
   }
 
   /** Removes the line. */

@@ -66,6 +66,7 @@ export function formatRoute({ operator, block, summed }: GemmRoute): string {
 
 /** Facts as JSON text; integers that a double cannot hold become text. */
 export function formatJson(facts: unknown): string {
-  const plain = (_: string, value: unknown): unknown => (typeof value === "bigint" ? value.toString() : value);
+  const plain = (_: string, value: unknown): unknown =>
+    typeof value === "bigint" ? value.toString() : value;
   return `${JSON.stringify(facts, plain, 2)}\n`;
 }
