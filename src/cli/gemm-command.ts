@@ -131,11 +131,8 @@ async function multiplyFiles(
 ): Promise<string> {
   const progress = new Progress(terminal);
   const device = await openDevice(options.device, { progress, activity: "multiplying", signal });
-  if (device.missing.length > 0 && device.kind === "simulator") {
-    terminal.error("tilewright: no GPU can be used, so the simulator works; `tilewright devices` says why\n");
-  }
   try {
-    return await multiply(device, files, options, { progress, signal });
+    return await multiply(device, files, options, { terminal, progress, signal });
   } finally {
     progress.end();
     device.dispose();
@@ -144,6 +141,7 @@ async function multiplyFiles(
 
 /** What is watched and what stops the work. */
 interface Supervision {
+  readonly terminal: Terminal;
   readonly progress: Progress;
   readonly signal: AbortSignal;
 }
@@ -153,7 +151,7 @@ async function multiply(
   device: Device,
   files: Operands<MatrixFile>,
   options: GemmCommandOptions,
-  { progress, signal }: Supervision,
+  { terminal, progress, signal }: Supervision,
 ): Promise<string> {
   const load = (file: MatrixFile): Promise<DeviceArray> =>
     file.load(device, { signal, report: (fraction) => progress.report(`reading ${file.path}`, fraction) });
@@ -163,6 +161,10 @@ async function multiply(
   const left = options.transposeA === true ? a.transposed : a;
   const right = options.transposeB === true ? b.transposed : b;
   using plan = await planGemm(left, right, { ...gemmOptions(options, c), signal });
+  // Said only when all is well: a failure says one line.
+  if (device.missing.length > 0 && device.kind === "simulator") {
+    terminal.error("tilewright: no GPU can be used, so the simulator works; `tilewright devices` says why\n");
+  }
   const seconds = await device.time(() => plan.run());
   await saveMatrix(options.output, plan.d, {
     signal,
