@@ -153,9 +153,18 @@ export function synchroniseBlock(block: Block): void {
     for (const clock of distinct) all = joined(all, clock);
     block.knowledge.fill(all);
   }
-  if (block.foreign.some((clock) => clock !== undefined)) {
-    let all: ForeignClock | undefined;
-    for (const clock of new Set(block.foreign)) all = joinedForeign(all, clock);
-    block.foreign.fill(all);
-  }
+  // A fence of one thread and an atomic of another, with a barrier between, work together as those of one thread do:
+  // what was fenced has left the block, and what was seen is not cached by its threads.
+  shareForeign(block.foreign);
+  shareForeign(block.fenced);
+  shareForeign(block.seen);
+}
+
+function shareForeign(clocks: (ForeignClock | undefined)[]): void {
+  const distinct = new Set(clocks);
+  distinct.delete(undefined);
+  if (distinct.size === 0) return;
+  let all: ForeignClock | undefined;
+  for (const clock of distinct) all = joinedForeign(all, clock);
+  clocks.fill(all);
 }

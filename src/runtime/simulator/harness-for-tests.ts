@@ -81,5 +81,6 @@ export async function run(test: TestRun): Promise<SimulatorBackend> {
   const { backend, executable, prepared, fetch } = await load(test);
   backend.launch(executable, test.grid ?? [1, 1, 1], prepared);
   await fetch();
+  await backend.sync();
   return backend;
 }
