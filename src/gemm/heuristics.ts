@@ -41,7 +41,7 @@ const plainCandidates: readonly Candidate[] = [
  * which fits the device. Sizes beyond that play no part, so that many sizes share one module.
  */
 export function chooseParams(
-  kind: Omit<GemmKind, "params">,
+  kind: Omit<GemmKind, "params" | "schedule">,
   size: { readonly m: number; readonly n: number },
   facts: TargetFacts,
 ): GemmParams {
@@ -55,7 +55,7 @@ export function chooseParams(
       operator.shared.a.bits / 8,
       operator.types.accumulator.bits / 8,
     );
-    if (fits({ ...kind, params }, facts)) fitting.push(params);
+    if (fits({ ...kind, schedule: "register-staged", params }, facts)) fitting.push(params);
   }
   const busy = fitting.find(({ block }) => {
     const tiles = Math.ceil(size.m / block.m) * Math.ceil(size.n / block.n);

@@ -3,7 +3,7 @@
  */
 import type { Kernel } from "../lang/index.ts";
 import type { GemmKind, OperandKind } from "./kind.ts";
-import { registerStagedKernel } from "./schedules/register-staged.ts";
+import type { Schedule } from "./schedules/schedule.ts";
 
 const numbers: WeakMap<object, number> = new WeakMap();
 let last = 0;
@@ -21,7 +21,7 @@ function identityOf(thing: object | undefined): number {
 export function kindKey(kind: GemmKind): string {
   const operand = (o: OperandKind | undefined): string =>
     o === undefined ? "-" : `${o.type.name}/${identityOf(o.layout)}/${o.alignment}`;
-  const { params, transforms, types } = kind;
+  const { params, transforms, types, schedule } = kind;
   const { block, warps, groupRows, copies } = params;
   const streams = [
     transforms.a?.globalToShared,
@@ -34,6 +34,7 @@ export function kindKey(kind: GemmKind): string {
     transforms.d?.sharedToGlobal,
   ];
   return [
+    schedule,
     operand(kind.a),
     operand(kind.b),
     operand(kind.c),
@@ -63,7 +64,10 @@ const kernels: Map<string, Kernel> = new Map();
 const mostKernels = 512;
 
 /** The kernel of a kind: the same object for the same key. */
-export function kernelOf(kind: GemmKind): { readonly kernel: Kernel; readonly fresh: boolean } {
+export function kernelOf(
+  kind: GemmKind,
+  schedule: Schedule,
+): { readonly kernel: Kernel; readonly fresh: boolean } {
   const key = kindKey(kind);
   const known = kernels.get(key);
   if (known !== undefined) {
@@ -71,7 +75,7 @@ export function kernelOf(kind: GemmKind): { readonly kernel: Kernel; readonly fr
     kernels.set(key, known);
     return { kernel: known, fresh: false };
   }
-  const kernel = registerStagedKernel(kind);
+  const kernel = schedule.kernel(kind);
   kernels.set(key, kernel);
   if (kernels.size > mostKernels) kernels.delete(kernels.keys().next().value as string);
   return { kernel, fresh: true };

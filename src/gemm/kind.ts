@@ -26,6 +26,8 @@ export interface GemmKind {
   readonly d: OperandKind;
   readonly types: OperatorTypes;
   readonly operator: OperatorFactory;
+  /** The schedule's name. */
+  readonly schedule: string;
   readonly params: GemmParams;
   readonly transforms: Transforms;
   readonly epilogue: Epilogue;

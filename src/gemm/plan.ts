@@ -36,28 +36,13 @@ export async function planGemm(a: DeviceArray, b: DeviceArray, options: GemmOpti
 }
 
 async function bindPlan(resolved: Resolved, signal: AbortSignal | undefined): Promise<GemmPlan> {
-  const { problem, kind, c, d, alpha, beta } = resolved;
+  const { problem, kind, schedule } = resolved;
   const { m, n, device } = problem;
   if (m === 0 || n === 0) return planOf(resolved, undefined, false, undefined, 0);
-  const { kernel, fresh } = kernelOf(kind);
+  const { kernel, fresh } = kernelOf(kind, schedule);
   const compiled = await device.compile(kernel, { signal });
-  // With alpha = 0 there are no K steps, and A and B are not read.
-  const k = Number(alpha) === 0 ? 0 : problem.k;
-  const bound = compiled.bind({
-    a: problem.a.array,
-    b: problem.b.array,
-    d: d.array,
-    m,
-    n,
-    k,
-    leadingA: problem.a.leading,
-    leadingB: problem.b.leading,
-    leadingD: d.leading,
-    alpha,
-    ...(c === undefined ? {} : { c: c.array, leadingC: c.leading, beta }),
-  } as never);
-  const { block } = kind.params;
-  return planOf(resolved, compiled, fresh, bound, Math.ceil(m / block.m) * Math.ceil(n / block.n));
+  const bound = compiled.bind(schedule.arguments(kind, resolved) as never);
+  return planOf(resolved, compiled, fresh, bound, schedule.blocks(kind, resolved, device.facts));
 }
 
 function planOf(

@@ -1,19 +1,22 @@
 /**
  * @file From what the caller says to a problem and its kind: every choice that is made before compiling.
  */
-import { ArgumentError } from "../errors.ts";
+import { ArgumentError, UnsupportedError } from "../errors.ts";
 import type { ElementType, StorageType } from "../lang/index.ts";
 import type { DeviceArray } from "../runtime/array.ts";
+import type { TargetFacts } from "../target/facts.ts";
 import { fits as holds } from "../types/convert.ts";
 import { defaultEpilogue, type Epilogue } from "./epilogues/epilogue.ts";
-import { chooseParams } from "./heuristics.ts";
 import { type GemmKind, scaleTypeOf } from "./kind.ts";
 import { fma } from "./operators/fma.ts";
 import { hasMma, mmaSync } from "./operators/mma.ts";
 import type { OperatorFactory } from "./operators/operator.ts";
-import { checkParams, type GemmParams } from "./params.ts";
+import type { GemmParams } from "./params.ts";
 import { everyStep, type Predicate } from "./predicate.ts";
 import { identical, type MatrixOperand, overlap, type Problem, problemOf, resultOperand } from "./problem.ts";
+import { registerStagedSchedule } from "./schedules/register-staged.ts";
+import type { GemmLaunch, Schedule, UnscheduledKind } from "./schedules/schedule.ts";
+import { warpgroupSchedule } from "./schedules/warpgroup.ts";
 import type { Transforms } from "./transforms.ts";
 
 /** What `gemm` can be told beside its two matrices. */
@@ -32,7 +35,10 @@ export interface GemmOptions {
   readonly accumulate?: ElementType;
   /** tf32 multiplies f32 operands on tensor cores with 10-bit significands. */
   readonly compute?: ElementType;
+  /** The inner product; tensor cores where there are any, unless given. */
   readonly operator?: OperatorFactory;
+  /** How data moves; the fastest that everything else permits, unless given. */
+  readonly schedule?: "warpgroup" | "register-staged";
   readonly params?: GemmParams;
   readonly transforms?: Transforms;
   readonly epilogue?: Epilogue;
@@ -41,15 +47,16 @@ export interface GemmOptions {
 }
 
 /** A problem with everything chosen that is compiled in. */
-export interface Resolved {
-  readonly problem: Problem;
+export interface Resolved extends GemmLaunch {
   readonly kind: GemmKind;
-  readonly c: MatrixOperand | undefined;
-  readonly d: MatrixOperand;
+  readonly schedule: Schedule;
+  /** Faster schedules that could not serve, and why. */
+  readonly refused: readonly { readonly schedule: string; readonly reason: string }[];
   readonly ownD: boolean;
-  readonly alpha: number | bigint;
-  readonly beta: number | bigint;
 }
+
+/** Fastest first. */
+const schedules: readonly Schedule[] = [warpgroupSchedule, registerStagedSchedule];
 
 function factor(value: unknown, name: string, type: ElementType): number | bigint {
   if (typeof value !== "number" && typeof value !== "bigint") {
@@ -101,13 +108,51 @@ export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): R
   const d = given ?? resultOperand(device.empty(outputType, [m, n]), "D", problem);
   try {
     const partial = { ...base, d: kindOf(d) };
-    const params = options.params ?? chooseParams(partial, { m, n }, device.facts);
-    checkParams(params, operator.create(types, device.facts), device.facts.subgroup.width);
-    return { problem, kind: { ...partial, params }, c, d, ownD: given === undefined, alpha, beta };
+    // With alpha = 0 there are no K steps, and A and B are not read.
+    const k = Number(alpha) === 0 ? 0 : problem.k;
+    const launch = { problem, k, c, d, alpha, beta };
+    const { schedule, refused } = chooseSchedule(partial, launch, options, device.facts);
+    const params = options.params ?? schedule.params(partial, launch, device.facts);
+    const kind = { ...partial, schedule: schedule.name, params };
+    schedule.check(kind, device.facts);
+    return { ...launch, kind, schedule, refused, ownD: given === undefined };
   } catch (error) {
     if (given === undefined) d.array.dispose();
     throw error;
   }
+}
+
+function chooseSchedule(
+  kind: UnscheduledKind,
+  launch: GemmLaunch,
+  options: GemmOptions,
+  facts: TargetFacts,
+): Pick<Resolved, "schedule" | "refused"> {
+  const refused: { readonly schedule: string; readonly reason: string }[] = [];
+  const given = options.schedule;
+  if (given !== undefined) {
+    const schedule = schedules.find(({ name }) => name === given);
+    if (schedule === undefined) {
+      throw new ArgumentError(
+        `gemm: no schedule ${JSON.stringify(given)}; there are ${schedules.map(({ name }) => name).join(", ")}`,
+      );
+    }
+    const reason = schedule.refusal(kind, launch, facts);
+    if (reason !== undefined)
+      throw new UnsupportedError(`gemm: the ${given} schedule cannot serve: ${reason}`);
+    return { schedule, refused };
+  }
+  for (const schedule of schedules) {
+    const reason =
+      options.operator !== undefined && schedule !== registerStagedSchedule
+        ? `the ${options.operator.name} operator was asked for`
+        : schedule.refusal(kind, launch, facts);
+    if (reason === undefined) return { schedule, refused };
+    refused.push({ schedule: schedule.name, reason });
+  }
+  throw new UnsupportedError(
+    `gemm: no schedule serves: ${refused.map(({ schedule, reason }) => `${schedule}: ${reason}`).join("; ")}`,
+  );
 }
 
 function kindOf({ type, layout, alignment }: MatrixOperand): GemmKind["a"] {

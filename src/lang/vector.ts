@@ -7,7 +7,7 @@ import type { Attributes, OperationName } from "../ir/operations.ts";
 import { type ArithmeticType, type ElementType, isArithmetic } from "../types/types.ts";
 import { capturePosition } from "./position.ts";
 import { type Scope, traceError, tracer } from "./trace.ts";
-import { constantOperand, type Operand, operandValue, use, Value } from "./value.ts";
+import { type AnyValue, constantOperand, type Operand, operandValue, use, Value } from "./value.ts";
 
 /** Lanes of a vector. */
 export type VectorLanes = Exclude<Lanes, 1>;
@@ -133,17 +133,16 @@ export function splat<T extends ElementType, N extends VectorLanes>(
 
 /** The bits of a scalar seen as a vector: a u32 as two f16, say. */
 export function unpack<T extends ElementType, N extends VectorLanes>(
-  word: Value<ElementType> | Value<never>,
+  word: AnyValue,
   type: T,
   lanes: N,
 ): Vector<T, N> {
-  const source = word as Value<ElementType>;
-  if (type.bits * lanes !== source.type.bits) {
+  if (type.bits * lanes !== word.type.bits) {
     throw tracer().error(
-      `${source.type.name} has ${source.type.bits} bits and ${lanes} x ${type.name} has ${type.bits * lanes}`,
+      `${word.type.name} has ${word.type.bits} bits and ${lanes} x ${type.name} has ${type.bits * lanes}`,
     );
   }
-  return vectorOperation("bitcast", type, lanes, [source], {});
+  return vectorOperation("bitcast", type, lanes, [word], {});
 }
 
 /** @internal A value or vector object for an IR result. */

@@ -7,10 +7,8 @@
 import {
   type AnyValue,
   type Bool,
-  binary,
   type Condition,
   type ElementType,
-  fusedMultiplyAdd,
   type GlobalArray,
   type I32,
   type Index,
@@ -21,14 +19,8 @@ import {
 import { parallelise, tile, translate } from "../../tile/index.ts";
 import type { Layout, MatrixTile } from "../layouts/layout.ts";
 import type { Operator, SharedTile } from "../operators/operator.ts";
-import {
-  converted,
-  type ElementCoordinates,
-  joined,
-  separate,
-  type Transform,
-  type Transforms,
-} from "../transforms.ts";
+import { joined, separate, type Transforms } from "../transforms.ts";
+import { combine } from "./combination.ts";
 
 /** A matrix in global memory as the epilogue needs it. */
 export interface GlobalMatrix {
@@ -151,37 +143,34 @@ function writeGuarded(
   });
 }
 
-/** One access: accumulators from staging, C from memory, the combination, the transforms, D to memory. */
+/** One access: accumulators from staging, C from memory, the combination, D to memory. */
 function write(context: EpilogueContext, part: MatrixTile, global: MatrixTile): void {
   const { staging, target, source, transforms, scaleType, alpha } = context;
   const along: "R" | "C" = part.size.C > 1 ? "C" : "R";
-  const at = (e: number): ElementCoordinates => {
-    const moved = translate(global, { [along]: e } as never) as MatrixTile;
-    return { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
-  };
-  const through = (values: Values, ...steps: readonly (Transform | undefined)[]): Values =>
-    steps.reduce<Values>(
-      (held, step) => (step === undefined ? held : held.map((x, e) => step(x, at(e)))),
-      values,
-    );
-  let result: Values = staged(staging, part).map((x) => binary("mul", x.to(scaleType), alpha));
-  if (source !== undefined) {
-    const { matrix, beta } = source;
-    const loaded = separate(
-      matrix.layout.load(matrix.memory, { origin: 0, leading: matrix.leading }, global),
-    );
-    const addend = through(loaded, transforms.c?.globalToShared, transforms.c?.sharedToRegister);
-    result = result.map((x, e) => fusedMultiplyAdd(addend[e].to(scaleType), beta, x));
-  }
-  const leaving = through(result, transforms.d?.registerToShared, transforms.d?.sharedToGlobal);
-  const value = joined(convertedAll(leaving, target.memory.type));
-  target.layout.store(target.memory, { origin: 0, leading: target.leading }, global, value);
+  const values = combine(
+    {
+      scaleType,
+      alpha,
+      beta: source?.beta ?? alpha,
+      transforms,
+      target: target.memory.type,
+      source: source === undefined ? undefined : () => addend(source.matrix, global),
+    },
+    staged(staging, part),
+    (e) => {
+      const moved = translate(global, { [along]: e } as never) as MatrixTile;
+      return { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
+    },
+  );
+  target.layout.store(target.memory, { origin: 0, leading: target.leading }, global, joined(values));
 }
 
-type Values = readonly AnyValue[];
+function addend({ memory, layout, leading }: GlobalMatrix, global: MatrixTile): readonly AnyValue[] {
+  return separate(layout.load(memory, { origin: 0, leading }, global));
+}
 
 /** The accumulators of a part, at most 16 bytes an access. */
-function staged(staging: SharedTile, part: MatrixTile): Values {
+function staged(staging: SharedTile, part: MatrixTile): readonly AnyValue[] {
   const { memory, layout, origin, leading } = staging;
   const along: "R" | "C" = part.size.C > 1 ? "C" : "R";
   const count = part.size.R * part.size.C;
@@ -193,15 +182,4 @@ function staged(staging: SharedTile, part: MatrixTile): Values {
     values.push(...separate(layout.load(memory, { origin, leading }, at)));
   }
   return values;
-}
-
-/** Converts as many elements together as one access holds, so that targets with packed conversions use them. */
-function convertedAll(values: Values, type: StorageType): Values {
-  const [first] = values;
-  const together = Math.min(values.length, Math.floor(128 / Math.max(first.type.bits, type.bits)));
-  const parts: AnyValue[] = [];
-  for (let e = 0; e < values.length; e += together) {
-    parts.push(...separate(converted(joined(values.slice(e, e + together)), type)));
-  }
-  return parts;
 }

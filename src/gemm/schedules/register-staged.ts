@@ -30,14 +30,16 @@ import {
 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { subdivide, tile } from "../../tile/index.ts";
+import { chooseParams } from "../heuristics.ts";
 import { accessWidth, type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { SharedTile } from "../operators/operator.ts";
 import { checkParams } from "../params.ts";
 import type { OutputTile } from "../predicate.ts";
 import { type GemmArguments, gemmParameters } from "./kernel-interface.ts";
-import { planShared, stageTile, stagingOf } from "./shared-plan.ts";
+import { type Schedule, tilesOf } from "./schedule.ts";
+import { planShared, sharedBytesOf, stageTile, stagingOf } from "./shared-plan.ts";
 import { StagedCopy } from "./staged-copy.ts";
-import { outputTile } from "./tile-order.ts";
+import { tilePlace } from "./tile-order.ts";
 import { WarpProduct } from "./warp-product.ts";
 
 /** The kernel of a kind. */
@@ -55,7 +57,7 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
   checkParams(kind.params, operator, facts.subgroup.width);
   const { block: extents, warps } = kind.params;
   const { m, n, k } = args;
-  const output = outputTile(kind.params, m, n);
+  const output = tilePlace(kind.params, m, n, block.id.x);
   const whole = output.row.add(extents.m).le(m).and(output.column.add(extents.n).le(n));
 
   const plan = planShared(kind, operator);
@@ -181,3 +183,42 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     transforms: kind.transforms,
   });
 }
+
+/** Two stages, through registers: serves every kind on every target. */
+export const registerStagedSchedule: Schedule = {
+  name: "register-staged",
+  refusal: () => undefined,
+  params: (kind, { problem }, facts) => chooseParams(kind, problem, facts),
+  check(kind, facts) {
+    checkParams(kind.params, kind.operator.create(kind.types, facts), facts.subgroup.width);
+  },
+  kernel: registerStagedKernel,
+  arguments(kind, { problem, c, d, k, alpha, beta }) {
+    const { a, b, m, n } = problem;
+    return {
+      a: a.array,
+      b: b.array,
+      d: d.array,
+      m,
+      n,
+      k,
+      leadingA: a.leading,
+      leadingB: b.leading,
+      leadingD: d.leading,
+      alpha,
+      ...(kind.c === undefined || c === undefined ? {} : { c: c.array, leadingC: c.leading, beta }),
+    };
+  },
+  blocks: (kind, launch) => tilesOf(launch, kind.params),
+  describe(kind, facts) {
+    const { block: extents, warps } = kind.params;
+    const operator = kind.operator.create(kind.types, facts);
+    const { m, n, k } = operator.shape;
+    return [
+      `operator   ${operator.name}`,
+      "schedule   register-staged, 2 stages in shared memory",
+      `tiles      block ${extents.m} x ${extents.n} x ${extents.k}, ${warps.m} x ${warps.n} warps, operator ${m} x ${n} x ${k}`,
+      `shared     ${sharedBytesOf(kind, facts)} bytes a block`,
+    ];
+  },
+};

@@ -1,19 +1,22 @@
 /**
  * @file Which output tile a block computes.
  */
-import { block, type I32, type Value } from "../../lang/index.ts";
+import type { I32, Value } from "../../lang/index.ts";
 import type { GemmParams } from "../params.ts";
 
-/** First element of the block's output tile. Blocks walk down groups of tile rows before the next tile column. */
-export function outputTile(
+/**
+ * First element of the output tile with a number: numbers walk down groups of tile rows before the next tile column, so
+ * that neighbouring blocks share columns of B and a few rows of A in the cache.
+ */
+export function tilePlace(
   params: GemmParams,
   m: Value<I32>,
   n: Value<I32>,
+  id: Value<I32>,
 ): { readonly row: Value<I32>; readonly column: Value<I32> } {
   const { block: extents, groupRows } = params;
   const tilesDown = m.ceilDiv(extents.m);
   const tilesAcross = n.ceilDiv(extents.n);
-  const id = block.id.x;
   const perGroup = tilesAcross.mul(groupRows);
   const group = id.div(perGroup);
   const firstRow = group.mul(groupRows);

@@ -1,0 +1,62 @@
+/**
+ * @file The arithmetic of every epilogue: alpha · product + beta · C, the transforms of C and D, the conversion to D.
+ */
+import {
+  type AnyValue,
+  binary,
+  type ElementType,
+  fusedMultiplyAdd,
+  type StorageType,
+} from "../../lang/index.ts";
+import {
+  converted,
+  type ElementCoordinates,
+  joined,
+  separate,
+  type Transform,
+  type Transforms,
+} from "../transforms.ts";
+
+/** What the combination needs to know. */
+export interface Combination {
+  /** Type that alpha and beta have and that the combination is computed in. */
+  readonly scaleType: ElementType;
+  readonly alpha: AnyValue;
+  readonly beta: AnyValue;
+  readonly transforms: Transforms;
+  /** Type of D. */
+  readonly target: StorageType;
+  /** Loads C's elements; undefined when beta is zero. */
+  readonly source: (() => readonly AnyValue[]) | undefined;
+}
+
+/** Neighbouring accumulators to neighbouring elements of D. `at(e)` gives the coordinates of element `e`. */
+export function combine(
+  combination: Combination,
+  products: readonly AnyValue[],
+  at: (e: number) => ElementCoordinates,
+): readonly AnyValue[] {
+  const { scaleType, alpha, beta, transforms, target, source } = combination;
+  const through = (
+    values: readonly AnyValue[],
+    ...steps: readonly (Transform | undefined)[]
+  ): readonly AnyValue[] =>
+    steps.reduce((held, step) => (step === undefined ? held : held.map((x, e) => step(x, at(e)))), values);
+  let result = products.map((x) => binary("mul", x.to(scaleType), alpha));
+  if (source !== undefined) {
+    const addend = through(source(), transforms.c?.globalToShared, transforms.c?.sharedToRegister);
+    result = result.map((x, e) => fusedMultiplyAdd(addend[e].to(scaleType), beta, x));
+  }
+  return convertedAll(through(result, transforms.d?.registerToShared, transforms.d?.sharedToGlobal), target);
+}
+
+/** Converts as many elements together as one access holds, so that targets with packed conversions use them. */
+function convertedAll(values: readonly AnyValue[], type: StorageType): readonly AnyValue[] {
+  const [first] = values;
+  const together = Math.min(values.length, Math.floor(128 / Math.max(first.type.bits, type.bits)));
+  const parts: AnyValue[] = [];
+  for (let e = 0; e < values.length; e += together) {
+    parts.push(...separate(converted(joined(values.slice(e, e + together)), type)));
+  }
+  return parts;
+}

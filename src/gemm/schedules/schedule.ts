@@ -1,0 +1,45 @@
+/**
+ * @file Schedules: how data moves. The first schedule that all components permit is taken.
+ */
+import type { Kernel } from "../../lang/index.ts";
+import type { TargetFacts } from "../../target/facts.ts";
+import type { GemmKind } from "../kind.ts";
+import type { GemmParams } from "../params.ts";
+import type { MatrixOperand, Problem } from "../problem.ts";
+
+/** A kind before its schedule and params are chosen. */
+export type UnscheduledKind = Omit<GemmKind, "params" | "schedule">;
+
+/** What a launch needs beside the kind. */
+export interface GemmLaunch {
+  readonly problem: Problem;
+  /** K steps are made of this many elements of K: 0 where alpha is 0. */
+  readonly k: number;
+  readonly c: MatrixOperand | undefined;
+  readonly d: MatrixOperand;
+  readonly alpha: number | bigint;
+  readonly beta: number | bigint;
+}
+
+/** A way of moving data through a block. */
+export interface Schedule {
+  readonly name: string;
+  /** Why this schedule cannot serve; undefined when it can. */
+  refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): string | undefined;
+  /** Params for those who give none. */
+  params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): GemmParams;
+  /** @throws ArgumentError for params that do not fit this schedule */
+  check(kind: GemmKind, facts: TargetFacts): void;
+  kernel(kind: GemmKind): Kernel;
+  /** Host arguments of the kernel by parameter name. */
+  arguments(kind: GemmKind, launch: GemmLaunch): Readonly<Record<string, unknown>>;
+  blocks(kind: GemmKind, launch: GemmLaunch, facts: TargetFacts): number;
+  /** Lines for `explain()`. */
+  describe(kind: GemmKind, facts: TargetFacts): readonly string[];
+}
+
+/** Blocks of a size that cover an extent. */
+export function tilesOf(launch: GemmLaunch, params: GemmParams): number {
+  const { m, n } = launch.problem;
+  return Math.ceil(m / params.block.m) * Math.ceil(n / params.block.n);
+}

@@ -1,0 +1,524 @@
+/**
+ * @file The warpgroup schedule: tensor maps bring tiles into a ring of shared stages, warpgroups multiply them out of
+ * shared memory, blocks stay resident and take one output tile after another.
+ *
+ * ```
+ * producer (one thread):  for each tile, each K step: wait empty[s]; announce bytes on full[s]; start both loads
+ * consumers (warpgroups): for each tile, each K step: wait full[s]; start the products of step s;
+ *                         wait for those of step s-1; arrive on empty[s-1];  then the epilogue, from registers
+ * ```
+ *
+ * While consumers run an epilogue, the producer already fills the ring for the next tile. Tensor maps clip what lies
+ * outside the matrices: loads see zeros, so remainders of M, N and K cost nothing here. The protocol follows the public
+ * Hopper kernels surveyed by the PTX ISA's own example and CUTLASS's warp-specialised mainloop.
+ */
+import { ArgumentError, UnsupportedError } from "../../errors.ts";
+import {
+  type AnyFragment,
+  type AnyValue,
+  type BarrierArray,
+  barrierInitFence,
+  barriers,
+  block,
+  byteSize,
+  type Condition,
+  type GlobalArray,
+  grid,
+  type I32,
+  type Index,
+  i32,
+  index,
+  inout,
+  type Kernel,
+  kernel,
+  loop,
+  output,
+  roles,
+  type SharedMatrixOperand,
+  type SharedMemory,
+  type StorageType,
+  select,
+  shared,
+  subgroup,
+  type TensorMap,
+  tensorMap,
+  thread,
+  type Value,
+  type Variable,
+  variable,
+  vector,
+  warpgroupCommit,
+  warpgroupFence,
+  warpgroupFragment,
+  warpgroupMma,
+  warpgroupWait,
+  when,
+} from "../../lang/index.ts";
+import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
+import { combine } from "../epilogues/combination.ts";
+import { defaultEpilogue } from "../epilogues/epilogue.ts";
+import { type GemmKind, scaleTypeOf } from "../kind.ts";
+import { columnMajor, rowMajor } from "../layouts/layout.ts";
+import type { GemmParams } from "../params.ts";
+import { everyStep } from "../predicate.ts";
+import type { MatrixOperand } from "../problem.ts";
+import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
+import { tilePlace } from "./tile-order.ts";
+
+/** Bytes of a swizzled line: one K step of a K-major operand, 64 elements of 16 bits. */
+const lineBytes = 128;
+/** Rows that one warpgroup multiplies. */
+const groupRows = 64;
+const threadsPerGroup = 128;
+
+/** What the body receives. */
+interface WarpgroupArguments {
+  readonly a: TensorMap<StorageType>;
+  readonly b: TensorMap<StorageType>;
+  readonly c: GlobalArray<StorageType>;
+  readonly d: GlobalArray<StorageType>;
+  readonly m: Value<I32>;
+  readonly n: Value<I32>;
+  readonly k: Value<I32>;
+  readonly leadingC: Value<Index>;
+  readonly leadingD: Value<Index>;
+  readonly alpha: AnyValue;
+  readonly beta: AnyValue;
+}
+
+/** Whether K is the contiguous direction of an operand. */
+function kMajor(kind: Pick<GemmKind, "a" | "b">, operand: "a" | "b"): boolean {
+  return kind[operand].layout.major === (operand === "a" ? "row" : "column");
+}
+
+function instructionOf(kind: Pick<GemmKind, "types">, facts: TargetFacts): MatrixInstruction | undefined {
+  const { a, b, accumulator } = kind.types;
+  return facts.warpgroupMma.find(
+    (candidate) =>
+      candidate.a === a.name && candidate.b === b.name && candidate.accumulator === accumulator.name,
+  );
+}
+
+/** The instruction at the width of a block's tile. */
+function sized(kind: GemmKind, facts: TargetFacts): MatrixInstruction {
+  const instruction = instructionOf(kind, facts);
+  if (instruction === undefined) {
+    throw new UnsupportedError(
+      `${facts.name} has no warpgroup instruction for ${kind.types.a.name}·${kind.types.b.name}`,
+    );
+  }
+  return { ...instruction, n: kind.params.block.n };
+}
+
+function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): string | undefined {
+  if (facts.warpgroupMma.length === 0 || !facts.bulkCopy)
+    return "the target has no warpgroup products or tensor maps";
+  const instruction = instructionOf(kind, facts);
+  const { a, b, accumulator } = kind.types;
+  if (instruction === undefined)
+    return `no warpgroup instruction multiplies ${a.name}·${b.name} into ${accumulator.name}`;
+  for (const name of ["a", "b"] as const) {
+    const operand = kind[name];
+    const upper = name.toUpperCase();
+    if (operand.type !== kind.types[name])
+      return `${upper} is stored as ${operand.type.name} and multiplied as ${kind.types[name].name}: it must pass through registers`;
+    if (operand.layout !== rowMajor && operand.layout !== columnMajor)
+      return `${upper}'s layout (${operand.layout.name}) is not what a tensor map reads`;
+    if (operand.alignment < 16)
+      return `${upper}'s lines are aligned to ${operand.alignment} bytes and tensor maps want 16`;
+    if (kind.transforms[name] !== undefined)
+      return `${upper} has a transform: its elements must pass through registers`;
+    if (operand.type.bits !== 16 && !kMajor(kind, name))
+      return `${operand.type.name} operands must have K contiguous, and ${upper} has not`;
+  }
+  if (kind.d.layout !== rowMajor) return "D is not row-major";
+  if (kind.c !== undefined && kind.c.layout !== rowMajor) return "C is not row-major";
+  if (kind.epilogue !== defaultEpilogue) return "the epilogue wants accumulators in shared memory";
+  if (kind.predicate !== everyStep) return "a predicate skips K steps";
+  if (launch.k === 0) return "there are no K steps";
+  return undefined;
+}
+
+/** Tile shapes, largest first. */
+const shapes = [
+  { m: 128, n: 256 },
+  { m: 128, n: 128 },
+  { m: 128, n: 64 },
+] as const;
+
+function params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): GemmParams {
+  const { m, n } = launch.problem;
+  const depth = lineBytes / byteSize(kind.a.type);
+  const busy = shapes.find(
+    (shape) => Math.ceil(m / shape.m) * Math.ceil(n / shape.n) * 2 > facts.machine.multiprocessors,
+  );
+  const { m: rows, n: columns } = busy ?? shapes[shapes.length - 1];
+  return {
+    block: { m: rows, n: columns, k: depth },
+    warps: { m: (rows / groupRows) * 4, n: 1 },
+    groupRows: 16,
+  };
+}
+
+function check(kind: GemmKind, facts: TargetFacts): void {
+  const { block: extents } = kind.params;
+  const depth = lineBytes / byteSize(kind.a.type);
+  const widest = instructionOf(kind, facts)?.n ?? 256;
+  if (extents.m % groupRows !== 0 || extents.m > 2 * groupRows) {
+    throw new ArgumentError(
+      `params.block.m is 64 or 128 with warpgroups (64 rows each, at most two), not ${extents.m}`,
+    );
+  }
+  if (extents.n % 64 !== 0 || extents.n > widest) {
+    throw new ArgumentError(
+      `params.block.n is a multiple of 64 up to ${widest} with warpgroups, not ${extents.n}`,
+    );
+  }
+  if (extents.k !== depth)
+    throw new ArgumentError(
+      `params.block.k is ${depth} with ${kind.a.type.name} in 128-byte lines, not ${extents.k}`,
+    );
+}
+
+/** Elements of one stage of each operand. */
+function stageElements(kind: GemmKind): { readonly a: number; readonly b: number } {
+  const { m, n, k } = kind.params.block;
+  return { a: m * k, b: n * k };
+}
+
+function stageCount(kind: GemmKind, facts: TargetFacts): number {
+  const { a, b } = stageElements(kind);
+  const bytes = a * byteSize(kind.a.type) + b * byteSize(kind.b.type);
+  // A little shared memory stays for the barriers and for alignment.
+  return Math.max(2, Math.min(8, Math.floor((facts.limits.sharedBytes - 2048) / bytes)));
+}
+
+/** Box of a tensor map: lines of 128 bytes, as many as one load brings. */
+function boxOf(kind: GemmKind, operand: "a" | "b"): readonly number[] {
+  const { m, n, k } = kind.params.block;
+  const line = lineBytes / byteSize(kind[operand].type);
+  return kMajor(kind, operand) ? [line, operand === "a" ? m : n] : [line, k];
+}
+
+/** The kernel of a kind. */
+export function warpgroupKernel(kind: GemmKind): Kernel {
+  const scale = scaleTypeOf(kind.types.accumulator) as typeof i32;
+  const consumers = kind.params.block.m / groupRows;
+  return kernel("gemm_warpgroup", {
+    params: {
+      a: tensorMap(kind.a.type, boxOf(kind, "a"), lineBytes),
+      b: tensorMap(kind.b.type, boxOf(kind, "b"), lineBytes),
+      ...(kind.c === undefined ? {} : { c: inout(kind.c.type, 0) }),
+      d: output(kind.d.type, 0),
+      m: i32,
+      n: i32,
+      k: i32,
+      ...(kind.c === undefined ? {} : { leadingC: index }),
+      leadingD: index,
+      alpha: scale,
+      ...(kind.c === undefined ? {} : { beta: scale }),
+    },
+    block: (consumers + 1) * threadsPerGroup,
+    blocksPerMultiprocessor: 1,
+    body: (args, facts) => new WarpgroupBody(kind, args as unknown as WarpgroupArguments, facts).write(),
+  });
+}
+
+/** Position in the ring, kept by each role for itself. */
+class RingPosition {
+  readonly stage: Variable<I32> = variable(i32, 0);
+  readonly #phase: Variable<I32>;
+
+  constructor(
+    private readonly stages: number,
+    firstPhase: 0 | 1,
+  ) {
+    this.#phase = variable(i32, firstPhase);
+  }
+  get phase(): Value<I32> {
+    return this.#phase.value;
+  }
+  advance(): void {
+    const next = this.stage.value.add(1);
+    const wraps = next.eq(this.stages);
+    this.stage.value = select(wraps, 0, next);
+    this.#phase.value = select(wraps, this.#phase.value.xor(1), this.#phase.value);
+  }
+}
+
+class WarpgroupBody {
+  readonly #stages: number;
+  readonly #a: SharedMemory<StorageType>;
+  readonly #b: SharedMemory<StorageType>;
+  readonly #full: BarrierArray;
+  readonly #empty: BarrierArray;
+  readonly #steps: Value<I32>;
+  readonly #tiles: Value<I32>;
+
+  constructor(
+    private readonly kind: GemmKind,
+    private readonly args: WarpgroupArguments,
+    private readonly facts: TargetFacts,
+  ) {
+    check(kind, facts);
+    const { block: extents } = kind.params;
+    const elements = stageElements(kind);
+    this.#stages = stageCount(kind, facts);
+    // 128-byte swizzle patterns repeat every 1024 bytes, and descriptors count from there.
+    this.#a = shared(kind.a.type, this.#stages * elements.a, 1024);
+    this.#b = shared(kind.b.type, this.#stages * elements.b, 1024);
+    this.#full = barriers(this.#stages);
+    this.#empty = barriers(this.#stages);
+    this.#steps = args.k.ceilDiv(extents.k);
+    this.#tiles = args.m.ceilDiv(extents.m).mul(args.n.ceilDiv(extents.n));
+  }
+
+  write(): void {
+    const consumers = this.kind.params.block.m / groupRows;
+    when(thread.index.eq(0), () => {
+      for (let stage = 0; stage < this.#stages; stage++) {
+        this.#full.initialise(stage, 1);
+        this.#empty.initialise(stage, consumers);
+      }
+      barrierInitFence();
+    });
+    block.barrier();
+    roles([
+      { name: "producer", warpgroups: 1, registers: 40, body: () => this.#produce() },
+      { name: "consumers", warpgroups: consumers, registers: 232, body: () => this.#consume() },
+    ]);
+  }
+
+  #eachTile(body: (row: Value<I32>, column: Value<I32>) => void): void {
+    loop({ from: block.id.x, to: this.#tiles, step: grid.size.x }, (tile) => {
+      const { row, column } = tilePlace(this.kind.params, this.args.m, this.args.n, tile);
+      body(row, column);
+    });
+  }
+
+  #produce(): void {
+    when(thread.index.eq(0), () => {
+      this.args.a.prefetch();
+      this.args.b.prefetch();
+      // A fresh barrier's phase of parity 1 counts as completed: the first round through the ring waits for nobody.
+      const position = new RingPosition(this.#stages, 1);
+      const { a, b } = stageElements(this.kind);
+      const bytes = a * byteSize(this.kind.a.type) + b * byteSize(this.kind.b.type);
+      this.#eachTile((row, column) => {
+        loop(this.#steps, (step) => {
+          const stage = position.stage.value;
+          this.#empty.wait(stage, position.phase);
+          this.#full.arriveExpect(stage, bytes);
+          const depth = step.mul(this.kind.params.block.k);
+          this.#load("a", stage, depth, row);
+          this.#load("b", stage, depth, column);
+          position.advance();
+        });
+      });
+    });
+  }
+
+  /** Loads one operand's tile of a stage: lines along K, or groups of 64 lines along M or N. */
+  #load(operand: "a" | "b", stage: Value<I32>, depth: Value<I32>, across: Value<I32>): void {
+    const { m, n, k } = this.kind.params.block;
+    const map = this.args[operand];
+    const memory = operand === "a" ? this.#a : this.#b;
+    const origin = stage.mul(stageElements(this.kind)[operand]);
+    const barrier = { barriers: this.#full, index: stage };
+    if (kMajor(this.kind, operand)) {
+      map.load(memory, origin, [depth, across], barrier);
+      return;
+    }
+    const line = lineBytes / byteSize(this.kind[operand].type);
+    for (let group = 0; group < (operand === "a" ? m : n) / line; group++) {
+      map.load(memory, origin.add(group * line * k), [across.add(group * line), depth], barrier);
+    }
+  }
+
+  #consume(): void {
+    const instruction = sized(this.kind, this.facts);
+    const accumulator = warpgroupFragment(instruction, "accumulator");
+    const position = new RingPosition(this.#stages, 0);
+    // The consumers are the block's second and later warpgroups.
+    const group = subgroup.index.floorDiv(4).sub(1);
+    const leader = thread.index.floorMod(threadsPerGroup).eq(0);
+    this.#eachTile((row, column) => {
+      const previous = variable(i32, 0);
+      loop(this.#steps, (step) => {
+        const stage = position.stage.value;
+        this.#full.wait(stage, position.phase);
+        warpgroupFence();
+        this.#multiply(instruction, accumulator, stage, group, step.ne(0));
+        warpgroupCommit();
+        // One step stays in flight; the one before it is done, and its stage is free.
+        warpgroupWait(1);
+        when(step.ne(0).and(leader), () => this.#empty.arrive(previous.value));
+        previous.value = stage;
+        position.advance();
+      });
+      warpgroupWait(0);
+      when(leader, () => this.#empty.arrive(previous.value));
+      this.#leave(accumulator, row, column);
+    });
+  }
+
+  #multiply(
+    instruction: MatrixInstruction,
+    accumulator: AnyFragment,
+    stage: Value<I32>,
+    group: Value<I32>,
+    later: Condition,
+  ): void {
+    const { k } = this.kind.params.block;
+    for (let inner = 0; inner < k; inner += instruction.k) {
+      const a = this.#operand("a", stage, inner, group);
+      const b = this.#operand("b", stage, inner, undefined);
+      warpgroupMma(instruction, accumulator, a, b, { accumulate: inner === 0 ? later : true });
+    }
+  }
+
+  /** Where a K slice of an operand begins, and how it lies. */
+  #operand(
+    operand: "a" | "b",
+    stage: Value<I32>,
+    inner: number,
+    group: Value<I32> | undefined,
+  ): SharedMatrixOperand {
+    const { k } = this.kind.params.block;
+    const memory = operand === "a" ? this.#a : this.#b;
+    const origin = stage.mul(stageElements(this.kind)[operand]);
+    const ofGroup = group === undefined ? origin : origin.add(group.mul(groupRows * k));
+    const line = lineBytes / byteSize(this.kind[operand].type);
+    if (kMajor(this.kind, operand)) {
+      return {
+        memory,
+        position: ofGroup.add(inner),
+        swizzle: lineBytes,
+        major: "k",
+        strideBytes: 8 * lineBytes,
+      };
+    }
+    // Groups of 64 lines along M or N follow each other; within a group, eight K lines make one pattern.
+    return {
+      memory,
+      position: ofGroup.add(inner * line),
+      swizzle: lineBytes,
+      major: "mn",
+      strideBytes: 8 * lineBytes,
+      leadingBytes: k * lineBytes,
+    };
+  }
+
+  /** The epilogue: neighbouring pairs of a lane's accumulators, straight from registers to D. */
+  #leave(accumulator: AnyFragment, row: Value<I32>, column: Value<I32>): void {
+    const { m, n } = this.args;
+    const { block: extents } = this.kind.params;
+    const group = subgroup.index.floorDiv(4).sub(1).mul(groupRows);
+    const layout = accumulator.layout;
+    if (layout === undefined) throw new UnsupportedError("warpgroup accumulators have a known layout");
+    const lane = layout.lane();
+    const firstRow = row.add(group).add(lane.row);
+    const firstColumn = column.add(lane.column);
+    const whole = row.add(extents.m).le(m).and(column.add(extents.n).le(n));
+    when(whole, () => this.#pairs(accumulator, firstRow, firstColumn, undefined)).otherwise(() => {
+      this.#pairs(accumulator, firstRow, firstColumn, { m, n });
+    });
+  }
+
+  #pairs(
+    accumulator: AnyFragment,
+    row: Value<I32>,
+    column: Value<I32>,
+    bounds: { readonly m: Value<I32>; readonly n: Value<I32> } | undefined,
+  ): void {
+    const { kind } = this;
+    const layout = accumulator.layout as NonNullable<AnyFragment["layout"]>;
+    const pairBytes = 2 * byteSize(kind.d.type);
+    const wide =
+      kind.d.alignment >= pairBytes &&
+      (kind.c === undefined || kind.c.alignment >= 2 * byteSize(kind.c.type));
+    for (let i = 0; i < accumulator.count; i += 2) {
+      const place = layout.element(i);
+      const at = { row: row.add(place.row), column: column.add(place.column) };
+      const both = (): void => this.#store(accumulator, i, 2, at);
+      const single = (e: number): void =>
+        this.#store(accumulator, i + e, 1, { row: at.row, column: at.column.add(e) });
+      const inside = (e: number): Condition =>
+        bounds === undefined ? true : at.row.lt(bounds.m).and(at.column.add(e).lt(bounds.n));
+      if (!wide) {
+        for (const e of [0, 1]) when(inside(e), () => single(e));
+        continue;
+      }
+      when(inside(1), both).otherwise(() => when(inside(0), () => single(0)));
+    }
+  }
+
+  /** Combines, transforms and stores `count` neighbouring elements from element `i` on. */
+  #store(
+    accumulator: AnyFragment,
+    i: number,
+    count: 1 | 2,
+    at: { readonly row: Value<I32>; readonly column: Value<I32> },
+  ): void {
+    const { kind, args } = this;
+    const products = Array.from({ length: count }, (_, e) => accumulator.get(i + e));
+    const values = combine(
+      {
+        scaleType: scaleTypeOf(kind.types.accumulator),
+        alpha: args.alpha,
+        beta: args.beta,
+        transforms: kind.transforms,
+        target: kind.d.type,
+        source: kind.c === undefined ? undefined : () => this.#addend(count, at),
+      },
+      products,
+      (e) => ({ row: at.row, column: at.column.add(e) }),
+    );
+    const position = at.row.to(index).mul(args.leadingD).add(at.column.to(index));
+    if (count === 1) args.d.storeAt(position, values[0]);
+    else args.d.storeVectorAt(position, vector(...values));
+  }
+
+  #addend(count: 1 | 2, at: { readonly row: Value<I32>; readonly column: Value<I32> }): readonly AnyValue[] {
+    const position = at.row.to(index).mul(this.args.leadingC).add(at.column.to(index));
+    return count === 1 ? [this.args.c.loadAt(position)] : this.args.c.loadVectorAt(2, position).elements();
+  }
+}
+
+/** The array as a tensor map reads it: lines outermost. */
+function lines(operand: MatrixOperand): unknown {
+  return operand.layout.major === "row" ? operand.array : operand.array.transposed;
+}
+
+/** Tensor maps, a ring of stages, a producer and consumer warpgroups, resident blocks. */
+export const warpgroupSchedule: Schedule = {
+  name: "warpgroup",
+  refusal,
+  params,
+  check,
+  kernel: warpgroupKernel,
+  arguments(kind, { problem, c, d, k, alpha, beta }) {
+    const { m, n } = problem;
+    return {
+      a: lines(problem.a),
+      b: lines(problem.b),
+      d: d.array,
+      m,
+      n,
+      k,
+      leadingD: d.leading,
+      alpha,
+      ...(kind.c === undefined || c === undefined ? {} : { c: c.array, leadingC: c.leading, beta }),
+    };
+  },
+  blocks: (kind, launch, facts) => Math.min(tilesOf(launch, kind.params), facts.machine.multiprocessors),
+  describe(kind, facts) {
+    const { m, n, k } = sized(kind, facts);
+    const { block: extents } = kind.params;
+    return [
+      `operator   wgmma m${m}n${n}k${k}`,
+      `schedule   warpgroup: tensor maps, ${stageCount(kind, facts)} stages, one producer, ${extents.m / groupRows} consumer warpgroups, resident blocks`,
+      `tiles      block ${extents.m} x ${extents.n} x ${extents.k}`,
+    ];
+  },
+};
