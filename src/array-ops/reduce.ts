@@ -38,7 +38,7 @@ export interface Reducer<T extends StorageType, A extends StorageType> {
   readonly accumulator: A;
   /** What an element enters as; a conversion to the accumulator's type unless given. */
   readonly map?: (element: Value<T>) => Value<A>;
-  /** Associative; operands come in the order of the elements. */
+  /** Associative and commutative. */
   readonly combine: (a: Value<A>, b: Value<A>) => Value<A>;
   /** What leaves the other operand as it is. */
   readonly identity: number | bigint;

@@ -262,11 +262,12 @@ export class DeviceArray<T extends StorageType = StorageType> {
     });
     return bits;
   }
-  /** One element, by its coordinates; none for an array of rank 0. */
+  /** One element, by its coordinates; none are needed where there is one element alone. */
   async item(...coordinates: readonly number[]): Promise<ValueArray<T>[number]> {
     this.check("item()");
     const bits = rawArray(this.type, 1);
-    await this.#readRange(elementPosition(this, coordinates), bits);
+    const isAlone = coordinates.length === 0 && this.size === 1;
+    await this.#readRange(isAlone ? this.offset : elementPosition(this, coordinates), bits);
     return decode(this.type, bits)[0]!;
   }
   /** Replaces all values; `values` is a flat row-major list, as {@link Device.array} takes it. */

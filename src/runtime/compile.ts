@@ -104,11 +104,15 @@ function withKernelName(name: string, error: unknown): unknown {
 /** Executables that stay known by the hash of their text, however they are asked for. */
 const executablesKept = 512;
 
-/** A compiler for one backend. Kernels of the same text share an executable. */
+/**
+ * A compiler for one backend. Kernels of the same text share an executable, except on the simulator: it reads types and
+ * the author's lines from the kernel itself.
+ */
 export function createCompiler(backend: Backend, options: GenerationOptions = {}): KernelCompiler {
   const executables = new BoundedCache<string, Promise<Executable>>(executablesKept);
 
   const load = (module: Module, { signal }: CompileOptions): Promise<Executable> => {
+    if (backend.facts.language === "javascript") return backend.load(module, { signal });
     const known = executables.get(module.hash);
     if (known !== undefined) return known;
     const loading = backend.load(module, { signal });

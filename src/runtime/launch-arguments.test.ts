@@ -23,6 +23,7 @@ import {
   thread,
   u32,
 } from "../lang/index.ts";
+import { nvidiaTarget } from "../target/nvidia.ts";
 import { createCompiler } from "./compile.ts";
 import { createDevice, type Device } from "./device.ts";
 import { FakeBackend } from "./fake-backend-for-tests.ts";
@@ -227,7 +228,9 @@ describe("device.compile", () => {
     expect(first.text.length).toBeGreaterThan(100);
   });
 
-  it("shares the executable of kernels with the same text", async () => {
+  it("shares the executable of kernels with the same text, where the text says all", async () => {
+    const ptx = Object.assign(new FakeBackend(), { facts: nvidiaTarget("sm_80") });
+    const device = createDevice(ptx, createCompiler(ptx));
     const make = (): Kernel<never> =>
       kernel("twin", { params: {}, block: 32, body() {} }) as unknown as Kernel<never>;
     const [first, second] = [await device.compile(make()), await device.compile(make())];
