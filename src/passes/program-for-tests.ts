@@ -12,7 +12,20 @@ import type {
   RegisterVariable,
   SharedArray,
 } from "../ir/nodes.ts";
-import { bool, type ElementType, f16, f32, f64, i32, i64, index, u8, u32, u64 } from "../types/types.ts";
+import {
+  bool,
+  type ElementType,
+  f16,
+  f32,
+  f64,
+  i32,
+  i64,
+  index,
+  type StorageType,
+  u8,
+  u32,
+  u64,
+} from "../types/types.ts";
 
 const integers: readonly ElementType[] = [i32, u32, i64, u64];
 const floats: readonly ElementType[] = [f32, f16, f64];
@@ -30,6 +43,8 @@ const corners: { readonly [name: string]: readonly (number | bigint | boolean)[]
   f64: [0, -0, 1, -1, 0.1, 1e300, NaN],
   bool: [true, false],
 };
+
+const storable: readonly StorageType[] = [f32, f16, f64, i32, u32, i64, u64];
 
 const scalarTypes: readonly ElementType[] = [...numbers, index];
 
@@ -62,10 +77,11 @@ class Grower {
   constructor(private readonly tape: readonly number[]) {
     const { b } = this;
     this.inputs = [b.buffer("in_f32", f32, "read"), b.buffer("in_u8", u8, "read")];
-    this.outputs = [b.buffer("out_f32", f32), b.buffer("out_i32", i32), b.buffer("out_u64", u64)];
+    this.outputs = storable.map((type) => b.buffer(`out_${type.name}`, type));
     this.tile = b.shared("tile", f32, 1 << 12);
     const scalars = scalarTypes.map((type) => b.scalarParameter(`p_${type.name}`, type));
     this.variables = [i32, u32, f32, bool, index].map((type) => b.variable(`v_${type.name}`, type));
+    this.variables.push(b.variable("w_i32", i32), b.variable("w_f32", f32));
     this.variables.push(b.variable("pair", f32, 1, 2), b.variable("several", i32, 3));
     this.make(b.builtin("threadIndexX"));
     this.make(b.builtin("blockIndexX"));
@@ -83,7 +99,8 @@ class Grower {
 
   kernel(): KernelIr {
     while (this.at < this.tape.length) this.statement();
-    for (const variable of this.variables) this.result(this.b.read(variable));
+    this.showMade();
+    for (const variable of this.variables) this.show(this.b.read(variable));
     return this.b.build();
   }
 
@@ -106,6 +123,7 @@ class Grower {
       this.scopes.push([]);
       this.depth++;
       body();
+      this.showMade();
       this.depth--;
       this.scopes.pop();
     };
@@ -117,7 +135,7 @@ class Grower {
 
   private statement(): void {
     const { b } = this;
-    const kinds = this.depth < 3 ? 14 : 10;
+    const kinds = this.depth < 3 ? 15 : 11;
     switch (this.next(kinds)) {
       case 0:
       case 1:
@@ -139,7 +157,7 @@ class Grower {
         return;
       }
       case 7:
-        this.result(this.operand(this.choose([f32, i32, u64])));
+        b.store(this.outputs[0]!, this.position(), this.operand(f32));
         return;
       case 8:
         this.loops > 0 && this.next(3) === 0 ? this.jump() : this.make(this.truth());
@@ -148,18 +166,40 @@ class Grower {
         this.make(this.vector());
         return;
       case 10:
+        b.if(
+          this.operand(bool),
+          () => this.assignments(),
+          this.next(2) === 0 ? undefined : () => this.assignments(),
+        );
+        return;
       case 11:
+      case 12:
         b.if(
           this.operand(bool),
           this.inner(() => this.statements()),
           this.next(2) === 0 ? undefined : this.inner(() => this.statements()),
         );
         return;
-      case 12:
+      case 13:
         this.loop();
         return;
       default:
         this.while();
+    }
+  }
+
+  /** A branch small enough to become selections: variables written, and read before or after that. */
+  private assignments(): void {
+    const { b } = this;
+    for (let count = 1 + this.next(3); count > 0; count--) {
+      const type = this.choose([i32, f32]);
+      const [one, other] = this.variables.filter(
+        (variable) => variable.type.element === type && variable.type.lanes === 1,
+      );
+      const [target, source] = this.next(2) === 0 ? [one!, other!] : [other!, one!];
+      const value =
+        this.next(2) === 0 ? this.operand(type) : b.calculate("add", b.read(source), this.operand(type));
+      b.write(target, value);
     }
   }
 
@@ -216,6 +256,11 @@ class Grower {
     );
   }
 
+  /** A second operand: rather often a constant. */
+  private second(type: ElementType): Operand {
+    return this.next(2) === 0 ? constant(type, this.choose(corners[type.name]!)) : this.operand(type);
+  }
+
   private arithmetic(): IrValue {
     const { b } = this;
     const type = this.choose([i32, i32, u32, index, ...numbers]);
@@ -223,7 +268,7 @@ class Grower {
     switch (this.next(7)) {
       case 0:
       case 1:
-        return b.calculate(this.choose(["add", "sub", "mul", "min", "max"]), a, this.operand(type));
+        return b.calculate(this.choose(["add", "sub", "mul", "min", "max"]), a, this.second(type));
       case 2:
         if (type === index) return b.calculate("floorMod", a, constant(index, 1 + this.next(8)));
         return type.class === "float"
@@ -231,7 +276,7 @@ class Grower {
           : b.calculate(
               this.choose(["div", "rem", "floorDiv", "floorMod", "and", "or", "xor"]),
               a,
-              this.operand(type),
+              this.second(type),
             );
       case 3:
         if (type.class === "float" || type === index) return b.calculate(this.choose(["neg", "abs"]), a);
@@ -253,7 +298,11 @@ class Grower {
           [i32, f32],
           [i64, f64],
         ] as const);
-        return b.op("bitcast", { element: to, lanes: 1 }, [this.operand(from)], {});
+        // JavaScript keeps no payload of a NaN, so the bits stay below the exponent of one.
+        const bits = this.operand(from);
+        const low = constant(from, from === i64 ? (1n << 62n) - 1n : 0x3fffffff);
+        const held = to.class === "float" ? b.calculate("and", bits, low) : bits;
+        return b.op("bitcast", { element: to, lanes: 1 }, [held], {});
       }
     }
   }
@@ -315,16 +364,23 @@ class Grower {
     return type === i32 ? masked : b.convert(masked, type);
   }
 
+  /** Stores what the innermost block has made, so that no wrong value goes unseen. */
+  private showMade(): void {
+    for (const value of this.scopes.at(-1)!) this.show(value);
+  }
+
   /** Stores a value where the type has an output. */
-  private result(value: Operand): void {
+  private show(value: Operand): void {
     const { b } = this;
     const { element, lanes } = value.type;
     if (lanes === 2) {
-      for (const lane of [0, 1]) this.result(b.op("extract", { element, lanes: 1 }, [value], { lane }));
+      for (const lane of [0, 1]) this.show(b.op("extract", { element, lanes: 1 }, [value], { lane }));
       return;
     }
     const output = this.outputs.find((array) => array.element === element);
-    if (output !== undefined) b.store(output, this.position(), value);
-    else this.result(b.convert(value, element === bool ? i32 : element.class === "float" ? f32 : u64));
+    if (output !== undefined) b.store(output, constant(i32, this.shown++), value);
+    else this.show(b.convert(value, element === index ? i64 : i32));
   }
+
+  private shown = 0;
 }

@@ -34,6 +34,74 @@ test("every computed value lies in its range", () => {
   );
 });
 
+test("each operation's range holds its results", () => {
+  const bounds = fc.oneof(
+    fc.integer({ min: -20, max: 20 }),
+    fc.integer(),
+    fc.constantFrom(-(2 ** 31), 2 ** 31 - 1),
+  );
+  const interval = fc.tuple(bounds, bounds).map(([a, b]) => [Math.min(a, b), Math.max(a, b)] as const);
+  const names = [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "rem",
+    "floorDiv",
+    "floorMod",
+    "min",
+    "max",
+    "and",
+    "or",
+    "xor",
+    "shiftLeft",
+    "shiftRight",
+  ] as const;
+  const u32Of = (x: number): number => (x < 0 ? x + 2 ** 31 : x);
+  fc.assert(
+    fc.property(
+      fc.constantFrom(i32, u32),
+      fc.constantFrom(...names),
+      interval,
+      interval,
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      (type, name, p, q, s, t) => {
+        const of = type === u32 ? u32Of : (x: number): number => x;
+        const [xs, ys] = [p, q].map(
+          ([a, b]) => [of(a), of(b)].sort((one, other) => one - other) as [number, number],
+        );
+        const b = new KernelBuilder();
+        const clamped = ([low, high]: [number, number], parameter: string) => {
+          const raw = b.parameter(b.scalarParameter(parameter, type));
+          return b.calculate("min", b.calculate("max", raw, constant(type, low)), constant(type, high));
+        };
+        const [x, y] = [clamped(xs!, "x"), clamped(ys!, "y")];
+        const results = [
+          b.calculate(name, x, y),
+          b.calculate("neg", x),
+          b.calculate("abs", x),
+          b.calculate("fma", x, y, x),
+        ];
+        const kernel = b.build();
+        const ranges = analyseRanges(kernel, facts);
+        const within = ([low, high]: [number, number], share: number): number =>
+          Math.floor(low + (high - low) * share);
+        interpret(kernel, {
+          builtins: {},
+          parameters: [within(xs!, s), within(ys!, t)],
+          observe: (value, computed) => {
+            if (!results.includes(value)) return;
+            expect(Number(computed)).toBeGreaterThanOrEqual(ranges(value)!.low);
+            expect(Number(computed)).toBeLessThanOrEqual(ranges(value)!.high);
+          },
+        });
+      },
+    ),
+    { numRuns: 3000, seed: 11 },
+  );
+});
+
 test("positions within a block are known", () => {
   const b = new KernelBuilder({ block: [256, 1, 1] });
   const x = b.buffer("x", f32);

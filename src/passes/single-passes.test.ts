@@ -206,12 +206,17 @@ describe("convert-ifs", () => {
 });
 
 describe("hoist", () => {
-  const loadIn = (turns: Operand | undefined, more: (b: KernelBuilder) => void = () => {}) =>
+  const loadIn = (
+    turns: Operand | undefined,
+    more: (b: KernelBuilder) => void = () => {},
+    before: (b: KernelBuilder) => void = () => {},
+  ) =>
     bodyAfter(["hoist"], (b) => {
       const x = b.buffer("x", f32, "read");
       const sum = b.variable("sum", f32);
       b.write(sum, c(f32, 0));
       b.loop(c(i32, 0), turns ?? b.size(x), c(i32, 1), () => {
+        before(b);
         b.write(sum, b.calculate("add", b.read(sum), b.load(x, c(i32, 7))));
         more(b);
       });
@@ -248,6 +253,10 @@ describe("hoist", () => {
   test("a load from a read-only parameter, if the loop certainly runs and nothing may change it", () => {
     expect(hoistsLoad(loadIn(c(i32, 8)))).toBe(true);
     expect(hoistsLoad(loadIn(undefined))).toBe(false);
+    const leave = (b: KernelBuilder): void =>
+      b.if(b.compare("less", b.builtin("lane"), c(i32, 3)), () => b.jump("break"));
+    expect(hoistsLoad(loadIn(c(i32, 8), leave))).toBe(true);
+    expect(hoistsLoad(loadIn(c(i32, 8), undefined, leave))).toBe(false);
     expect(hoistsLoad(loadIn(c(i32, 8), (b) => b.effect("blockBarrier", [], {})))).toBe(false);
     expect(hoistsLoad(loadIn(c(i32, 8), (b) => b.store(b.buffer("y", f32), c(i32, 0), c(f32, 0))))).toBe(
       false,
