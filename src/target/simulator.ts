@@ -21,8 +21,14 @@ function atomics(): TargetFacts["atomics"] {
   const numbers: ReadonlySet<TypeName> = new Set<TypeName>([...integers, "f16", "bf16", "f32", "f64"]);
   const whole = new Set(integers);
   return new Map<string, ReadonlySet<TypeName>>([
-    ["add", numbers], ["min", numbers], ["max", numbers], ["and", whole], ["or", whole], ["xor", whole],
-    ["exchange", numbers], ["compareExchange", numbers],
+    ["add", numbers],
+    ["min", numbers],
+    ["max", numbers],
+    ["and", whole],
+    ["or", whole],
+    ["xor", whole],
+    ["exchange", numbers],
+    ["compareExchange", numbers],
   ]);
 }
 
@@ -39,7 +45,12 @@ function checkedWidth(width: number): number {
  */
 export function simulatorFacts(options: SimulatorFactsOptions = {}): TargetFacts {
   if (options.imitate !== undefined) {
-    return { ...options.imitate, ...options.facts, name: `simulator (${options.imitate.name})`, language: "javascript" };
+    return {
+      ...options.imitate,
+      ...options.facts,
+      name: `simulator (${options.imitate.name})`,
+      language: "javascript",
+    };
   }
   const width = checkedWidth(options.subgroupWidth ?? 32);
   const hopper = nvidiaTarget("sm_90a");

@@ -2,7 +2,14 @@
  * @file Which reads of register variables may come before any write: those are checked while running. Everything else is
  * known to be assigned and costs nothing.
  */
-import type { AnyOperation, Block, KernelIr, RegisterRange, RegisterVariable, Statement } from "../../ir/nodes.ts";
+import type {
+  AnyOperation,
+  Block,
+  KernelIr,
+  RegisterRange,
+  RegisterVariable,
+  Statement,
+} from "../../ir/nodes.ts";
 
 /** Elements of variables, by `variable id * 2^20 + element`. */
 type Elements = ReadonlySet<number>;

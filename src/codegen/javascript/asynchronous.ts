@@ -6,7 +6,9 @@ import type { Region } from "./region.ts";
 
 /** Number of a barrier word in the arena. */
 export function wordPosition(
-  region: Region, operand: Operand, { array, offset }: { readonly array: SharedArray; readonly offset: number },
+  region: Region,
+  operand: Operand,
+  { array, offset }: { readonly array: SharedArray; readonly offset: number },
 ): string {
   return position(region, operand, array.byteOffset / 8 + offset);
 }
@@ -16,8 +18,15 @@ export function emitCopyAsync(region: Region, node: OperationNode<"copyAsync">):
   if (source.kind !== "buffer") throw new RangeError("copyAsync copies from global memory");
   const [to, from, valid] = node.operands as [Operand, Operand, Operand | undefined];
   const texts = [
-    "W", "lane", node.site, `a${target.id}`, position(region, to, targetOffset), binding(region, source.parameter.id),
-    position(region, from, sourceOffset), bytes, valid === undefined ? bytes : region.operand(valid),
+    "W",
+    "lane",
+    node.site,
+    `a${target.id}`,
+    position(region, to, targetOffset),
+    binding(region, source.parameter.id),
+    position(region, from, sourceOffset),
+    bytes,
+    valid === undefined ? bytes : region.operand(valid),
   ];
   region.line(`copyAsync(${texts.join(", ")});`);
 }
@@ -27,9 +36,15 @@ export function emitTensorLoad(region: Region, node: OperationNode<"tensorLoad">
   const [to, word, ...rest] = node.operands as [Operand, Operand, ...Operand[]];
   const coordinates = rest.slice(0, map.rank).map((coordinate) => region.operand(coordinate));
   const texts = [
-    "W", "lane", node.site, binding(region, map.id), `a${target.id}`, position(region, to, targetOffset),
+    "W",
+    "lane",
+    node.site,
+    binding(region, map.id),
+    `a${target.id}`,
+    position(region, to, targetOffset),
     position(region, word, barrier.byteOffset / byteSize(barrier.element) + barrierOffset),
-    `[${coordinates.join(", ")}]`, multicast ? region.operand(rest[map.rank]!) : "-1",
+    `[${coordinates.join(", ")}]`,
+    multicast ? region.operand(rest[map.rank]!) : "-1",
   ];
   region.line(`tensorLoad(${texts.join(", ")});`);
 }
@@ -39,7 +54,12 @@ export function emitTensorStore(region: Region, node: OperationNode<"tensorStore
   const [from, ...rest] = node.operands as [Operand, ...Operand[]];
   const coordinates = rest.map((coordinate) => region.operand(coordinate));
   const texts = [
-    "W", "lane", node.site, binding(region, map.id), `a${source.id}`, position(region, from, sourceOffset),
+    "W",
+    "lane",
+    node.site,
+    binding(region, map.id),
+    `a${source.id}`,
+    position(region, from, sourceOffset),
     `[${coordinates.join(", ")}]`,
   ];
   region.line(`tensorStore(${texts.join(", ")});`);

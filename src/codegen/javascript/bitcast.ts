@@ -77,7 +77,10 @@ function fromWords64(element: ElementType, low: string, high: string): string {
 
 /** Texts of the result's lanes. `save` names an intermediate text. */
 export function bitcastTexts(
-  from: ValueType, lanes: readonly string[], to: ValueType, save: (text: string) => string,
+  from: ValueType,
+  lanes: readonly string[],
+  to: ValueType,
+  save: (text: string) => string,
 ): readonly string[] {
   if (from.element.name === to.element.name) return lanes;
   const words = toWords(from.element, lanes).map(save);
@@ -92,7 +95,9 @@ function toWords(element: ElementType, lanes: readonly string[]): readonly strin
   return Array.from({ length: Math.ceil(lanes.length / perWord) }, (_, word) =>
     lanes
       .slice(word * perWord, (word + 1) * perWord)
-      .map((text, part) => (part === 0 ? narrowBits(element, text) : `${narrowBits(element, text)} << ${part * bits}`))
+      .map((text, part) =>
+        part === 0 ? narrowBits(element, text) : `${narrowBits(element, text)} << ${part * bits}`,
+      )
       .join(" | "),
   );
 }
@@ -103,5 +108,8 @@ function fromWords(element: ElementType, words: readonly string[], lane: number)
   if (bits === 32) return fromWord(element, words[lane]!);
   const perWord = 32 / bits;
   const shift = (lane % perWord) * bits;
-  return fromNarrowBits(element, `(${words[Math.floor(lane / perWord)]!} >>> ${shift} & ${bits === 8 ? 255 : 65535})`);
+  return fromNarrowBits(
+    element,
+    `(${words[Math.floor(lane / perWord)]!} >>> ${shift} & ${bits === 8 ? 255 : 65535})`,
+  );
 }

@@ -1,6 +1,5 @@
 /** @file What all parts of one generation share: the kernel, its cut, its slots, and the pieces of text so far. */
-import type { KernelIr, RegisterVariable } from "../../ir/nodes.ts";
-import type { AnyOperation } from "../../ir/nodes.ts";
+import type { AnyOperation, KernelIr, RegisterVariable } from "../../ir/nodes.ts";
 import { possiblyUnassigned } from "./assignment.ts";
 import { granulesOf, type SharedGranules } from "./granules.ts";
 import { Storage } from "./storage.ts";
@@ -30,7 +29,10 @@ export class Emission {
   private sets = 0;
   private loops = 0;
 
-  constructor(readonly kernel: KernelIr, readonly mode: SimulationMode) {
+  constructor(
+    readonly kernel: KernelIr,
+    readonly mode: SimulationMode,
+  ) {
     this.structure = new Structure(kernel.body);
     this.storage = new Storage(kernel);
     this.granules = granulesOf(kernel);
@@ -60,7 +62,8 @@ export class Emission {
 function flyingVariables(kernel: KernelIr): ReadonlySet<RegisterVariable> {
   const variables = new Set<RegisterVariable>();
   visitOperations(kernel.body, (operation: AnyOperation) => {
-    if (operation.name === "warpgroupMma") for (const { variable } of operation.registers) variables.add(variable);
+    if (operation.name === "warpgroupMma")
+      for (const { variable } of operation.registers) variables.add(variable);
   });
   return variables;
 }

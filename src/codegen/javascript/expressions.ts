@@ -52,7 +52,8 @@ function wrapped(type: ElementType, text: string): string {
 }
 
 function additive(operator: "+" | "-"): Expression {
-  return (type, [a, b]) => (isFloat(type) ? rounded(type, `${a} ${operator} ${b}`) : wrapped(type, `${a} ${operator} ${b}`));
+  return (type, [a, b]) =>
+    isFloat(type) ? rounded(type, `${a} ${operator} ${b}`) : wrapped(type, `${a} ${operator} ${b}`);
 }
 
 function product(type: ElementType, a: string, b: string): string {
@@ -108,10 +109,12 @@ function convert(from: ElementType, [x]: readonly string[], to: ElementType): st
     if (from.class === "bool") return `(${x} ? 1 : 0)`;
     return to.name === "f64" || widens(from, to) ? x! : rounded(to, x!);
   }
-  if (from.class === "bool" && (to.name === "i32" || to.name === "u32" || to.name === "index")) return `(${x} ? 1 : 0)`;
+  if (from.class === "bool" && (to.name === "i32" || to.name === "u32" || to.name === "index"))
+    return `(${x} ? 1 : 0)`;
   const smallInteger = from.name === "i32" || from.name === "u32";
   if (smallInteger && to.name === "index") return x!;
-  if ((smallInteger || from.name === "index") && (to.name === "i32" || to.name === "u32")) return wrapped(to, x!);
+  if ((smallInteger || from.name === "index") && (to.name === "i32" || to.name === "u32"))
+    return wrapped(to, x!);
   return `conversions.${from.name}_${to.name}(${x})`;
 }
 
@@ -138,11 +141,13 @@ const expressions: { readonly [Name in OperationName]?: Expression } = {
   sub: additive("-"),
   mul: (type, [a, b]) => product(type, a!, b!),
   mulHigh: (type, [a, b]) => `mulHigh_${type.name}(${a}, ${b})`,
-  div: (type, [a, b]) => (isFloat(type) ? rounded(type, `${a} / ${b}`) : `${arithmetic(type)}.div(${a}, ${b})`),
+  div: (type, [a, b]) =>
+    isFloat(type) ? rounded(type, `${a} / ${b}`) : `${arithmetic(type)}.div(${a}, ${b})`,
   rem: integerCall("rem"),
   floorDiv: integerCall("floorDiv"),
   floorMod: integerCall("floorMod"),
-  neg: (type, [x]) => (isFloat(type) ? `(-${x})` : type.name === "index" ? `(0 - ${x})` : wrapped(type, `-${x}`)),
+  neg: (type, [x]) =>
+    isFloat(type) ? `(-${x})` : type.name === "index" ? `(0 - ${x})` : wrapped(type, `-${x}`),
   abs: (type, [x]) => (isFloat(type) ? `abs(${x})` : `${arithmetic(type)}.abs(${x})`),
   min: extreme("min", "<"),
   max: extreme("max", ">"),
@@ -186,7 +191,10 @@ const expressions: { readonly [Name in OperationName]?: Expression } = {
 
 /** The expression of one lane of an elementwise operation, or undefined for operations that are not elementwise. */
 export function elementwiseText(
-  name: OperationName, type: ElementType, operands: readonly string[], result: ElementType,
+  name: OperationName,
+  type: ElementType,
+  operands: readonly string[],
+  result: ElementType,
 ): string | undefined {
   return expressions[name]?.(type, operands, result);
 }

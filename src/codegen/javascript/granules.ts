@@ -40,10 +40,16 @@ function smallestAccesses(kernel: KernelIr): Smallest {
   visitOperations(kernel.body, (operation) => {
     switch (operation.name) {
       case "load":
-        access(operation.attributes.array, operation.result!.type.lanes * elementBytes(operation.attributes.array));
+        access(
+          operation.attributes.array,
+          operation.result!.type.lanes * elementBytes(operation.attributes.array),
+        );
         break;
       case "store":
-        access(operation.attributes.array, operation.operands[1]!.type.lanes * elementBytes(operation.attributes.array));
+        access(
+          operation.attributes.array,
+          operation.operands[1]!.type.lanes * elementBytes(operation.attributes.array),
+        );
         break;
       case "atomic":
       case "wmmaLoad":
@@ -91,9 +97,14 @@ export function granulesOf(kernel: KernelIr): SharedGranules {
   for (let first = 0; first < sorted.length; ) {
     let end = endOf(sorted[first]!);
     let next = first + 1;
-    while (next < sorted.length && sorted[next]!.byteOffset < end) end = Math.max(end, endOf(sorted[next++]!));
+    while (next < sorted.length && sorted[next]!.byteOffset < end)
+      end = Math.max(end, endOf(sorted[next++]!));
     const together = sorted.slice(first, next);
-    const granule = Math.min(...together.map((array) => Math.min(smallest.shared.get(array) ?? widest, alignmentOf(array.byteOffset))));
+    const granule = Math.min(
+      ...together.map((array) =>
+        Math.min(smallest.shared.get(array) ?? widest, alignmentOf(array.byteOffset)),
+      ),
+    );
     const range = { start: together[0]!.byteOffset, shift: Math.log2(granule), base: count };
     for (const array of together) arrays.set(array, range);
     count += Math.ceil((end - range.start) / granule);

@@ -4,15 +4,42 @@ import { operations } from "../../ir/operations.ts";
 
 /** What an instruction is counted as. */
 export type InstructionClass =
-  | "arithmetic" | "memory" | "control" | "matrix" | "synchronisation" | "conversion" | "other";
+  | "arithmetic"
+  | "memory"
+  | "control"
+  | "matrix"
+  | "synchronisation"
+  | "conversion"
+  | "other";
 
 const matrix: ReadonlySet<string> = new Set([
-  "loadMatrix", "storeMatrix", "mma", "wmmaLoad", "wmmaStore", "wmmaMma", "warpgroupMma",
+  "loadMatrix",
+  "storeMatrix",
+  "mma",
+  "wmmaLoad",
+  "wmmaStore",
+  "wmmaMma",
+  "warpgroupMma",
 ]);
-const memory: ReadonlySet<string> = new Set(["load", "store", "atomic", "copyAsync", "tensorLoad", "tensorStore"]);
+const memory: ReadonlySet<string> = new Set([
+  "load",
+  "store",
+  "atomic",
+  "copyAsync",
+  "tensorLoad",
+  "tensorStore",
+]);
 /** Names for what is there already: no instruction. */
 const free: ReadonlySet<string> = new Set([
-  "builtin", "parameter", "bufferSize", "bufferStride", "compose", "extract", "readRegister", "writeRegister", "bitcast",
+  "builtin",
+  "parameter",
+  "bufferSize",
+  "bufferStride",
+  "compose",
+  "extract",
+  "readRegister",
+  "writeRegister",
+  "bitcast",
 ]);
 
 /** The class of a statement itself, undefined for what costs nothing. */

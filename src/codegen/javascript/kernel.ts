@@ -15,7 +15,11 @@ import { SubgroupWriter } from "./subgroup.ts";
 export type { SimulationMode } from "./emission.ts";
 
 /** The kernel as JavaScript. Sites are numbers; `kernel.positions` says where they are. */
-export function generateJavaScript(kernel: KernelIr, _facts: TargetFacts, mode: SimulationMode): { readonly text: string } {
+export function generateJavaScript(
+  kernel: KernelIr,
+  _facts: TargetFacts,
+  mode: SimulationMode,
+): { readonly text: string } {
   const emission = new Emission(kernel, mode);
   const main = new SubgroupWriter(emission).write(kernel.body);
   const { storage } = emission;
@@ -27,14 +31,25 @@ export function generateJavaScript(kernel: KernelIr, _facts: TargetFacts, mode: 
     `const plans = [${emission.plans.join(",\n")}];`,
   ];
   const constants = storage.constants.map(({ bank, slot, value }) => {
-    const text = typeof value === "boolean" ? (value ? "1" : "0") : typeof value === "bigint" ? `${value}n` : Object.is(value, -0) ? "-0" : String(value);
+    const text =
+      typeof value === "boolean"
+        ? value
+          ? "1"
+          : "0"
+        : typeof value === "bigint"
+          ? `${value}n`
+          : Object.is(value, -0)
+            ? "-0"
+            : String(value);
     return `["${bank}", ${slot}, ${text}]`;
   });
   const granules = [...emission.granules.buffers].map(([parameter, bytes]) => `[${parameter}, ${bytes}]`);
   const checked = kernel.variables.flatMap((variable) => {
     const kinds = (emission.unassigned.has(variable) ? 1 : 0) + (emission.flying.has(variable) ? 2 : 0);
     const first = storage.elementBase.get(variable)!;
-    return kinds === 0 ? [] : Array.from({ length: variable.count }, (_, position) => `[${first + position}, ${kinds}]`);
+    return kinds === 0
+      ? []
+      : Array.from({ length: variable.count }, (_, position) => `[${first + position}, ${kinds}]`);
   });
   const result = [
     "return {",

@@ -2,8 +2,8 @@
 import type { AnyOperation, OperationNode } from "../../ir/nodes.ts";
 import type { OperationName } from "../../ir/operations.ts";
 import { isInteger } from "../../types/types.ts";
-import { bitcastTexts } from "./bitcast.ts";
 import { emitCopyAsync, emitTensorLoad, emitTensorStore, wordPosition } from "./asynchronous.ts";
+import { bitcastTexts } from "./bitcast.ts";
 import { dot4Text, elementwiseText } from "./expressions.ts";
 import { emitAtomic, emitLoad, emitStore } from "./memory.ts";
 import type { Region } from "./region.ts";
@@ -12,9 +12,26 @@ type Emitter<Name extends OperationName> = (region: Region, node: OperationNode<
 
 /** Operations of the subgroup's function; see subgroup-operations.ts. */
 export type SubgroupOperationName =
-  | "shuffle" | "vote" | "ballot" | "subgroupReduce" | "electOne" | "blockBarrier" | "namedBarrier" | "subgroupBarrier"
-  | "clusterBarrier" | "barrierWait" | "loadMatrix" | "storeMatrix" | "mma" | "wmmaLoad" | "wmmaStore" | "wmmaMma"
-  | "warpgroupFence" | "warpgroupMma" | "warpgroupCommit" | "warpgroupWait";
+  | "shuffle"
+  | "vote"
+  | "ballot"
+  | "subgroupReduce"
+  | "electOne"
+  | "blockBarrier"
+  | "namedBarrier"
+  | "subgroupBarrier"
+  | "clusterBarrier"
+  | "barrierWait"
+  | "loadMatrix"
+  | "storeMatrix"
+  | "mma"
+  | "wmmaLoad"
+  | "wmmaStore"
+  | "wmmaMma"
+  | "warpgroupFence"
+  | "warpgroupMma"
+  | "warpgroupCommit"
+  | "warpgroupWait";
 
 type LaneOperationName = Exclude<OperationName, SubgroupOperationName>;
 
@@ -29,7 +46,10 @@ function elementwise<Name extends LaneOperationName>(region: Region, node: Opera
 }
 
 /** Integer quotients: a zero divisor has a defined result, and is reported all the same. */
-function quotient<Name extends "div" | "rem" | "floorDiv" | "floorMod">(region: Region, node: OperationNode<Name>): void {
+function quotient<Name extends "div" | "rem" | "floorDiv" | "floorMod">(
+  region: Region,
+  node: OperationNode<Name>,
+): void {
   const [a, b] = node.operands as [AnyOperation["operands"][number], AnyOperation["operands"][number]];
   if (region.checks && isInteger(a.type.element) && !(b.kind === "constant" && Number(b.value) > 0)) {
     for (let lane = 0; lane < node.result!.type.lanes; lane++) {
@@ -73,20 +93,34 @@ function emitReadRegister(region: Region, node: OperationNode<"readRegister">): 
   const { variable, offset } = node.registers[0]!;
   const { element, lanes } = variable.type;
   if (!region.isChecked(variable)) {
-    region.define(node.result!, Array.from({ length: lanes }, (_, lane) => region.variable(variable, offset, lane)));
+    region.define(
+      node.result!,
+      Array.from({ length: lanes }, (_, lane) => region.variable(variable, offset, lane)),
+    );
     return;
   }
   const { storage, unassigned, flying, kernel } = region.emission;
   const number = storage.elementBase.get(variable)! + offset;
   if (unassigned.has(variable)) {
-    region.line(`if (W.assigned[${number * kernel.subgroupSize} + lane] === 0) unassigned(W, lane, ${node.site}, ${variable.id}, ${offset});`);
+    region.line(
+      `if (W.assigned[${number * kernel.subgroupSize} + lane] === 0) unassigned(W, lane, ${node.site}, ${variable.id}, ${offset});`,
+    );
   }
   if (flying.has(variable)) region.line(`touchRegister(W, lane, ${node.site}, ${number}, false);`);
-  const bank = region.bank(element.name === "i64" || element.name === "u64" ? "b" : element.class === "float" || element.name === "index" ? "f" : "i");
-  region.define(node.result!, Array.from({ length: lanes }, (_, lane) => {
-    const text = `${bank}[${storage.variableSlot(variable, offset, lane)} + lane]`;
-    return element.class === "bool" ? `${text} !== 0` : element.name === "u32" ? `${text} >>> 0` : text;
-  }));
+  const bank = region.bank(
+    element.name === "i64" || element.name === "u64"
+      ? "b"
+      : element.class === "float" || element.name === "index"
+        ? "f"
+        : "i",
+  );
+  region.define(
+    node.result!,
+    Array.from({ length: lanes }, (_, lane) => {
+      const text = `${bank}[${storage.variableSlot(variable, offset, lane)} + lane]`;
+      return element.class === "bool" ? `${text} !== 0` : element.name === "u32" ? `${text} >>> 0` : text;
+    }),
+  );
 }
 
 function emitWriteRegister(region: Region, node: OperationNode<"writeRegister">): void {
@@ -103,29 +137,47 @@ function emitWriteRegister(region: Region, node: OperationNode<"writeRegister">)
   const number = storage.elementBase.get(variable)! + offset;
   if (unassigned.has(variable)) region.line(`W.assigned[${number * kernel.subgroupSize} + lane] = 1;`);
   if (flying.has(variable)) region.line(`touchRegister(W, lane, ${node.site}, ${number}, true);`);
-  const bank = region.bank(element.name === "i64" || element.name === "u64" ? "b" : element.class === "float" || element.name === "index" ? "f" : "i");
+  const bank = region.bank(
+    element.name === "i64" || element.name === "u64"
+      ? "b"
+      : element.class === "float" || element.name === "index"
+        ? "f"
+        : "i",
+  );
   for (let lane = 0; lane < lanes; lane++) {
     const text = texts[lane] ?? texts[0]!;
-    region.line(`${bank}[${storage.variableSlot(variable, offset, lane)} + lane] = ${element.class === "bool" ? `${text} ? 1 : 0` : text};`);
+    region.line(
+      `${bank}[${storage.variableSlot(variable, offset, lane)} + lane] = ${element.class === "bool" ? `${text} ? 1 : 0` : text};`,
+    );
   }
 }
 
 function emitSelect(region: Region, node: OperationNode<"select">): void {
-  const [condition, a, b] = node.operands as [AnyOperation["operands"][number], AnyOperation["operands"][number], AnyOperation["operands"][number]];
-  const texts = Array.from({ length: node.result!.type.lanes }, (_, lane) =>
-    `(${region.operand(condition, lane)} ? ${region.operand(a, lane)} : ${region.operand(b, lane)})`);
+  const [condition, a, b] = node.operands as [
+    AnyOperation["operands"][number],
+    AnyOperation["operands"][number],
+    AnyOperation["operands"][number],
+  ];
+  const texts = Array.from(
+    { length: node.result!.type.lanes },
+    (_, lane) =>
+      `(${region.operand(condition, lane)} ? ${region.operand(a, lane)} : ${region.operand(b, lane)})`,
+  );
   region.define(node.result!, texts);
 }
 
 function emitBitcast(region: Region, node: OperationNode<"bitcast">): void {
   const operand = node.operands[0]!;
-  const texts = bitcastTexts(operand.type, region.lanes(operand), node.result!.type, (text) => region.temporary(text));
+  const texts = bitcastTexts(operand.type, region.lanes(operand), node.result!.type, (text) =>
+    region.temporary(text),
+  );
   region.define(node.result!, texts);
 }
 
-function barrier(name: string, more: (region: Region, node: OperationNode<LaneOperationName>) => readonly string[]): Emitter<
-  "barrierInit" | "barrierArrive" | "barrierArriveExpect" | "copyAsyncArrive"
-> {
+function barrier(
+  name: string,
+  more: (region: Region, node: OperationNode<LaneOperationName>) => readonly string[],
+): Emitter<"barrierInit" | "barrierArrive" | "barrierArriveExpect" | "copyAsyncArrive"> {
   return (region, node) => {
     const word = wordPosition(region, node.operands[0]!, node.attributes);
     const rest = more(region, node as OperationNode<LaneOperationName>);
@@ -135,28 +187,76 @@ function barrier(name: string, more: (region: Region, node: OperationNode<LaneOp
 
 /** The table. */
 const emitters: { readonly [Name in LaneOperationName]: Emitter<Name> } = {
-  add: elementwise, sub: elementwise, mul: elementwise, mulHigh: elementwise, neg: elementwise, abs: elementwise,
-  min: elementwise, max: elementwise, fma: elementwise, and: elementwise, or: elementwise, xor: elementwise,
-  not: elementwise, shiftLeft: elementwise, shiftRight: elementwise, equal: elementwise, notEqual: elementwise,
-  less: elementwise, lessEqual: elementwise, greater: elementwise, greaterEqual: elementwise, isNaN: elementwise,
-  sqrt: elementwise, reciprocalSqrt: elementwise, reciprocal: elementwise, exp2: elementwise, log2: elementwise,
-  sin: elementwise, cos: elementwise, tanh: elementwise, floor: elementwise, ceil: elementwise, trunc: elementwise,
-  roundEven: elementwise, convert: elementwise, popcount: elementwise, leadingZeros: elementwise,
+  add: elementwise,
+  sub: elementwise,
+  mul: elementwise,
+  mulHigh: elementwise,
+  neg: elementwise,
+  abs: elementwise,
+  min: elementwise,
+  max: elementwise,
+  fma: elementwise,
+  and: elementwise,
+  or: elementwise,
+  xor: elementwise,
+  not: elementwise,
+  shiftLeft: elementwise,
+  shiftRight: elementwise,
+  equal: elementwise,
+  notEqual: elementwise,
+  less: elementwise,
+  lessEqual: elementwise,
+  greater: elementwise,
+  greaterEqual: elementwise,
+  isNaN: elementwise,
+  sqrt: elementwise,
+  reciprocalSqrt: elementwise,
+  reciprocal: elementwise,
+  exp2: elementwise,
+  log2: elementwise,
+  sin: elementwise,
+  cos: elementwise,
+  tanh: elementwise,
+  floor: elementwise,
+  ceil: elementwise,
+  trunc: elementwise,
+  roundEven: elementwise,
+  convert: elementwise,
+  popcount: elementwise,
+  leadingZeros: elementwise,
   reverseBits: elementwise,
-  div: quotient, rem: quotient, floorDiv: quotient, floorMod: quotient,
+  div: quotient,
+  rem: quotient,
+  floorDiv: quotient,
+  floorMod: quotient,
   select: emitSelect,
   bitcast: emitBitcast,
-  dot4: (region, node) => region.define(node.result!, [dot4Text(node.attributes, node.operands.map((operand) => region.operand(operand)))]),
+  dot4: (region, node) =>
+    region.define(node.result!, [
+      dot4Text(
+        node.attributes,
+        node.operands.map((operand) => region.operand(operand)),
+      ),
+    ]),
   permuteBytes: (region, node) =>
-    region.define(node.result!, [`permuteBytes(${node.operands.map((operand) => region.operand(operand)).join(", ")})`]),
-  compose: (region, node) => region.define(node.result!, node.operands.map((operand) => region.operand(operand))),
-  extract: (region, node) => region.define(node.result!, [region.operand(node.operands[0]!, node.attributes.lane)]),
+    region.define(node.result!, [
+      `permuteBytes(${node.operands.map((operand) => region.operand(operand)).join(", ")})`,
+    ]),
+  compose: (region, node) =>
+    region.define(
+      node.result!,
+      node.operands.map((operand) => region.operand(operand)),
+    ),
+  extract: (region, node) =>
+    region.define(node.result!, [region.operand(node.operands[0]!, node.attributes.lane)]),
   builtin: emitBuiltin,
   parameter: (region, node) => region.define(node.result!, [`W.args[${node.attributes.parameter}]`]),
   bufferSize: (region, node) =>
     region.define(node.result!, [`W.args[${node.attributes.parameter}].sizes[${node.attributes.dimension}]`]),
   bufferStride: (region, node) =>
-    region.define(node.result!, [`W.args[${node.attributes.parameter}].strides[${node.attributes.dimension}]`]),
+    region.define(node.result!, [
+      `W.args[${node.attributes.parameter}].strides[${node.attributes.dimension}]`,
+    ]),
   readRegister: emitReadRegister,
   writeRegister: emitWriteRegister,
   load: emitLoad,
@@ -166,21 +266,29 @@ const emitters: { readonly [Name in LaneOperationName]: Emitter<Name> } = {
   proxyFence: call("proxyFence"),
   barrierInitFence: call("barrierInitFence"),
   barrierInit: (region, node) => barrier("barrierInit", () => [String(node.attributes.count)])(region, node),
-  barrierArrive: barrier("barrierArrive", (region, node) => [node.operands[1] === undefined ? "-1" : region.operand(node.operands[1])]),
+  barrierArrive: barrier("barrierArrive", (region, node) => [
+    node.operands[1] === undefined ? "-1" : region.operand(node.operands[1]),
+  ]),
   barrierArriveExpect: barrier("barrierArriveExpect", (region, node) => [region.operand(node.operands[1]!)]),
   copyAsync: emitCopyAsync,
   copyAsyncCommit: call("copyAsyncCommit"),
-  copyAsyncWait: (region, node) => region.line(`copyAsyncWait(W, lane, ${node.site}, ${node.attributes.pending});`),
+  copyAsyncWait: (region, node) =>
+    region.line(`copyAsyncWait(W, lane, ${node.site}, ${node.attributes.pending});`),
   copyAsyncArrive: barrier("copyAsyncArrive", () => []),
   tensorLoad: emitTensorLoad,
   tensorStore: emitTensorStore,
   tensorStoreCommit: call("tensorStoreCommit"),
   tensorStoreWait: (region, node) =>
-    region.line(`tensorStoreWait(W, lane, ${node.site}, ${node.attributes.pending}, ${node.attributes.read});`),
+    region.line(
+      `tensorStoreWait(W, lane, ${node.site}, ${node.attributes.pending}, ${node.attributes.read});`,
+    ),
   prefetchTensorMap: () => {},
   print: (region, node) =>
-    region.line(`print(W, lane, ${node.site}, [${node.operands.map((operand) => (operand.type.lanes === 1 ? region.operand(operand) : `[${region.lanes(operand).join(", ")}]`)).join(", ")}]);`),
-  assert: (region, node) => region.line(`if (!(${region.operand(node.operands[0]!)})) assertion(W, lane, ${node.site});`),
+    region.line(
+      `print(W, lane, ${node.site}, [${node.operands.map((operand) => (operand.type.lanes === 1 ? region.operand(operand) : `[${region.lanes(operand).join(", ")}]`)).join(", ")}]);`,
+    ),
+  assert: (region, node) =>
+    region.line(`if (!(${region.operand(node.operands[0]!)})) assertion(W, lane, ${node.site});`),
 };
 
 /** Emits one operation of a lane. */

@@ -8,7 +8,9 @@ export function literal(element: ElementType, value: number | bigint | boolean):
     case "boolean":
       return element.class === "bool" ? String(value) : value ? "1" : "0";
     case "bigint":
-      return element.name === "i64" || element.name === "u64" ? bigintLiteral(value) : numberLiteral(Number(value));
+      return element.name === "i64" || element.name === "u64"
+        ? bigintLiteral(value)
+        : numberLiteral(Number(value));
     default:
       if (element.name === "i64" || element.name === "u64") return bigintLiteral(BigInt(value));
       if (isFloat(element) && element.name !== "tf32") return numberLiteral(roundingTo(element)(value));

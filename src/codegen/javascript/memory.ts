@@ -65,7 +65,13 @@ function placeOf(region: Region, array: ArrayReference): Place {
     case "buffer": {
       const { id, element } = array.parameter;
       const descriptor = binding(region, id);
-      return { element, view: region.constant(`p${id}`, `${descriptor}.view`), base: 0, descriptor, space: "Global" };
+      return {
+        element,
+        view: region.constant(`p${id}`, `${descriptor}.view`),
+        base: 0,
+        descriptor,
+        space: "Global",
+      };
     }
     case "shared": {
       const { id, element, byteOffset } = array.array;
@@ -98,15 +104,32 @@ function cell({ view, base }: Place, element: string, lane: number): string {
 }
 
 /** Emits the check of an access and its record for the counters. */
-function check(region: Region, kind: "read" | "write", place: Place, element: string, lanes: number, site: number): void {
-  if (region.checks) region.line(`${kind}${place.space}(W, lane, ${site}, ${place.descriptor}, ${element}, ${lanes});`);
+function check(
+  region: Region,
+  kind: "read" | "write",
+  place: Place,
+  element: string,
+  lanes: number,
+  site: number,
+): void {
+  if (region.checks)
+    region.line(`${kind}${place.space}(W, lane, ${site}, ${place.descriptor}, ${element}, ${lanes});`);
   record(region, kind, place, element, lanes, site);
 }
 
-function record(region: Region, kind: "read" | "write", place: Place, element: string, lanes: number, site: number): void {
+function record(
+  region: Region,
+  kind: "read" | "write",
+  place: Place,
+  element: string,
+  lanes: number,
+  site: number,
+): void {
   if (!region.emission.mode.counters || place.space === "Table") return;
   const bytes = byteSize(place.element);
-  region.line(`count${place.space}(W, lane, ${site}, ${place.descriptor}, ${element}, ${lanes * bytes}, ${kind === "write"});`);
+  region.line(
+    `count${place.space}(W, lane, ${site}, ${place.descriptor}, ${element}, ${lanes * bytes}, ${kind === "write"});`,
+  );
 }
 
 export function emitLoad(region: Region, node: OperationNode<"load">): void {
@@ -119,7 +142,10 @@ export function emitLoad(region: Region, node: OperationNode<"load">): void {
     synchronise(region, place, element, lanes, node.site, 0, "load");
     record(region, "read", place, element, lanes, node.site);
   } else check(region, "read", place, element, lanes, node.site);
-  region.define(result, Array.from({ length: lanes }, (_, lane) => decoded(place.element, cell(place, element, lane))));
+  region.define(
+    result,
+    Array.from({ length: lanes }, (_, lane) => decoded(place.element, cell(place, element, lane))),
+  );
 }
 
 export function emitStore(region: Region, node: OperationNode<"store">): void {
@@ -147,10 +173,18 @@ type Strength = "load" | "store" | "update";
 
 /** An access that may meet others: atomics and volatile accesses. */
 function synchronise(
-  region: Region, place: Place, element: string, lanes: number, site: number, order: number, strength: Strength,
+  region: Region,
+  place: Place,
+  element: string,
+  lanes: number,
+  site: number,
+  order: number,
+  strength: Strength,
 ): void {
   if (!region.checks) return;
-  region.line(`atomic${place.space}(W, lane, ${site}, ${place.descriptor}, ${element}, ${lanes}, ${order}, "${strength}");`);
+  region.line(
+    `atomic${place.space}(W, lane, ${site}, ${place.descriptor}, ${element}, ${lanes}, ${order}, "${strength}");`,
+  );
 }
 
 export function emitAtomic(region: Region, node: OperationNode<"atomic">): void {

@@ -43,7 +43,10 @@ export class Region {
   private labels = 0;
 
   /** @param loop number of the subgroup's loop around the region, for jumps out of it */
-  constructor(readonly emission: Emission, readonly loop: number | undefined) {
+  constructor(
+    readonly emission: Emission,
+    readonly loop: number | undefined,
+  ) {
     this.checks = emission.mode.checks;
   }
 
@@ -173,9 +176,10 @@ export class Region {
       }
     }
     for (const [value, text] of this.imports) head.push(`const ${value} = ${text};`);
-    const tail = filter === undefined
-      ? this.leave()
-      : `if (${filter.text}) list[kept++] = lane; else W.left[lane] = ${filter.site};`;
+    const tail =
+      filter === undefined
+        ? this.leave()
+        : `if (${filter.text}) list[kept++] = lane; else W.left[lane] = ${filter.site};`;
     const prelude = [...this.prelude].map(([constant, text]) => `const ${constant} = ${text};`);
     return [
       `function ${name}(W, m) {`,

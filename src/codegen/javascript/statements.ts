@@ -33,7 +33,8 @@ function countInstructions(region: Region, statements: readonly Statement[]): vo
   for (const statement of statements) {
     const cls = instructionClass(statement);
     if (cls === undefined) continue;
-    const amount = statement.kind === "operation" && cls === "arithmetic" ? (statement.result?.type.lanes ?? 1) : 1;
+    const amount =
+      statement.kind === "operation" && cls === "arithmetic" ? (statement.result?.type.lanes ?? 1) : 1;
     counts.set(cls, (counts.get(cls) ?? 0) + amount);
   }
   if (counts.size === 0) return;
@@ -98,7 +99,9 @@ function emitLoop(region: Region, loop: LoopNode): void {
   const label = region.label();
   const turn = `${counter}_`;
   // The body sees a constant of its own turn, as values are.
-  region.line(`${label}: for (let ${turn} = ${from}; ${turn} < ${to}; ${turn} = ${stepped(loop.counter.type.element, turn, step!)}) {`);
+  region.line(
+    `${label}: for (let ${turn} = ${from}; ${turn} < ${to}; ${turn} = ${stepped(loop.counter.type.element, turn, step!)}) {`,
+  );
   region.line(`const ${counter} = ${turn};`);
   emitBlock(region, loop.body, { label });
   region.line("}");

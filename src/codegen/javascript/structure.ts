@@ -11,9 +11,26 @@ import { visitStatements } from "../../ir/parameters.ts";
 
 /** Operations that a subgroup does as a whole, or that may have to wait. */
 const subgroupOperations: ReadonlySet<OperationName> = new Set<OperationName>([
-  "shuffle", "vote", "ballot", "subgroupReduce", "electOne", "blockBarrier", "namedBarrier", "subgroupBarrier",
-  "clusterBarrier", "barrierWait", "loadMatrix", "storeMatrix", "mma", "wmmaLoad", "wmmaStore", "wmmaMma",
-  "warpgroupFence", "warpgroupMma", "warpgroupCommit", "warpgroupWait",
+  "shuffle",
+  "vote",
+  "ballot",
+  "subgroupReduce",
+  "electOne",
+  "blockBarrier",
+  "namedBarrier",
+  "subgroupBarrier",
+  "clusterBarrier",
+  "barrierWait",
+  "loadMatrix",
+  "storeMatrix",
+  "mma",
+  "wmmaLoad",
+  "wmmaStore",
+  "wmmaMma",
+  "warpgroupFence",
+  "warpgroupMma",
+  "warpgroupCommit",
+  "warpgroupWait",
 ]);
 
 /** A run of statements that lanes do alone, or one statement of the subgroup. */
@@ -70,7 +87,11 @@ export class Structure {
       case "loop":
         return this.blockSuspends(statement.body);
       case "while":
-        return isSpinning(statement) || this.blockSuspends(statement.condition) || this.blockSuspends(statement.body);
+        return (
+          isSpinning(statement) ||
+          this.blockSuspends(statement.condition) ||
+          this.blockSuspends(statement.body)
+        );
       case "roles":
         return true;
       default:
@@ -108,7 +129,8 @@ export class Structure {
 
   private enterRegion(statement: Statement, region: number): void {
     visitStatements({ statements: [statement] }, (inner) => {
-      if (inner.kind === "operation" && inner.result !== undefined) this.definedIn.set(inner.result.id, region);
+      if (inner.kind === "operation" && inner.result !== undefined)
+        this.definedIn.set(inner.result.id, region);
       if (inner.kind === "loop") this.definedIn.set(inner.counter.id, region);
     });
     visitStatements({ statements: [statement] }, (inner) => {
@@ -155,7 +177,8 @@ export function isSpinning(loop: WhileNode): boolean {
   let looks = false;
   const visit = (statement: Statement): void => {
     if (statement.kind !== "operation") return;
-    looks ||= statement.name === "atomic" || (statement.name === "load" && statement.attributes.cache === "volatile");
+    looks ||=
+      statement.name === "atomic" || (statement.name === "load" && statement.attributes.cache === "volatile");
   };
   visitStatements(loop.condition, visit);
   visitStatements(loop.body, visit);

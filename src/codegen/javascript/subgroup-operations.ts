@@ -10,11 +10,17 @@ import type { SubgroupOperationName } from "./lane-operations.ts";
 import { bankOf } from "./storage.ts";
 
 /** Text of an operation for the set of lanes named `m`. */
-type Emitter<Name extends SubgroupOperationName> = (emission: Emission, node: OperationNode<Name>, m: string) => string;
+type Emitter<Name extends SubgroupOperationName> = (
+  emission: Emission,
+  node: OperationNode<Name>,
+  m: string,
+) => string;
 
 /** Slot of an operand's lane. */
 function slot(emission: Emission, operand: Operand, lane = 0): number {
-  return operand.kind === "constant" ? emission.storage.constantSlot(operand) : emission.storage.valueSlot(operand, lane);
+  return operand.kind === "constant"
+    ? emission.storage.constantSlot(operand)
+    : emission.storage.valueSlot(operand, lane);
 }
 
 /** Bank and slots of all lanes of an operand. */
@@ -23,7 +29,12 @@ function lanes(emission: Emission, operand: Operand): string {
   return `"${bankOf(element)}", [${Array.from({ length: count }, (_, lane) => slot(emission, operand, lane)).join(", ")}]`;
 }
 
-function call(name: string, m: string, site: number, ...rest: readonly (string | number | boolean)[]): string {
+function call(
+  name: string,
+  m: string,
+  site: number,
+  ...rest: readonly (string | number | boolean)[]
+): string {
   return `${name}(${["W", m, site, ...rest].join(", ")})`;
 }
 
@@ -38,8 +49,18 @@ function waiting(text: string): string {
 
 /** Where an access goes and how its index is found. */
 function accessLiteral(emission: Emission, array: ArrayReference, offset: number, index: Operand): string {
-  const element = array.kind === "buffer" ? array.parameter.element : array.kind === "shared" ? array.array.element : array.table.element;
-  const place = array.kind === "buffer" ? `parameter: ${array.parameter.id}` : array.kind === "shared" ? `array: a${array.array.id}` : `table: c${array.table.id}`;
+  const element =
+    array.kind === "buffer"
+      ? array.parameter.element
+      : array.kind === "shared"
+        ? array.array.element
+        : array.table.element;
+  const place =
+    array.kind === "buffer"
+      ? `parameter: ${array.parameter.id}`
+      : array.kind === "shared"
+        ? `array: a${array.array.id}`
+        : `table: c${array.table.id}`;
   return `{${place}, element: "${element.name}", offset: ${offset}, index: ${indexLiteral(emission, index)}}`;
 }
 
@@ -56,7 +77,9 @@ function ranges(emission: Emission, node: AnyOperation | OperationNode): string 
 }
 
 function matrixPlan(
-  emission: Emission, kind: string, node: OperationNode<"mma"> | OperationNode<"wmmaMma">,
+  emission: Emission,
+  kind: string,
+  node: OperationNode<"mma"> | OperationNode<"wmmaMma">,
 ): string {
   const { shape, a, b, accumulator } = node.attributes;
   return emission.plan(
@@ -68,7 +91,9 @@ function eightByEight(name: "loadMatrix" | "storeMatrix"): Emitter<"loadMatrix" 
   return (emission, node, m) => {
     const { array, offset, count, transpose } = node.attributes;
     const access = accessLiteral(emission, { kind: "shared", array }, offset, node.operands[0]!);
-    const plan = emission.plan(`eightByEightPlan({count: ${count}, transpose: ${transpose}, access: ${access}, ${ranges(emission, node)}})`);
+    const plan = emission.plan(
+      `eightByEightPlan({count: ${count}, transpose: ${transpose}, access: ${access}, ${ranges(emission, node)}})`,
+    );
     return `${call(name, m, node.site, plan)};`;
   };
 }
@@ -95,7 +120,8 @@ function sharedMatrixLiteral(emission: Emission, matrix: SharedMatrix, index: Op
 function warpgroupMma(emission: Emission, node: OperationNode<"warpgroupMma">, m: string): string {
   const { shape, a, b, accumulator, sharedA, sharedB, negateA, negateB } = node.attributes;
   const operands = [...node.operands];
-  const left = sharedA === undefined ? "undefined" : sharedMatrixLiteral(emission, sharedA, operands.shift()!);
+  const left =
+    sharedA === undefined ? "undefined" : sharedMatrixLiteral(emission, sharedA, operands.shift()!);
   const right = sharedMatrixLiteral(emission, sharedB, operands.shift()!);
   const accumulate = slot(emission, operands.shift()!);
   const plan = emission.plan(
@@ -120,7 +146,8 @@ const emitters: { readonly [Name in SubgroupOperationName]: Emitter<Name> } = {
   },
   vote: (emission, node, m) =>
     `${call("vote", m, node.site, node.attributes.mode === "all", slot(emission, node.operands[0]!), slot(emission, node.result!))};`,
-  ballot: (emission, node, m) => `${call("ballot", m, node.site, slot(emission, node.operands[0]!), slot(emission, node.result!))};`,
+  ballot: (emission, node, m) =>
+    `${call("ballot", m, node.site, slot(emission, node.operands[0]!), slot(emission, node.result!))};`,
   subgroupReduce: (emission, node, m) => {
     const value = node.operands[0]!;
     return `${call("subgroupReduce", m, node.site, `"${node.attributes.operation}"`, `"${value.type.element.name}"`, lanes(emission, value), slot(emission, node.result!))};`;
@@ -128,10 +155,21 @@ const emitters: { readonly [Name in SubgroupOperationName]: Emitter<Name> } = {
   electOne: (emission, node, m) => `${call("electOne", m, node.site, slot(emission, node.result!))};`,
   blockBarrier: (_emission, node, m) => waiting(call("blockBarrier", m, node.site)),
   namedBarrier: (emission, node, m) =>
-    waiting(call("namedBarrier", m, node.site, node.attributes.action === "sync", node.attributes.threads, slot(emission, node.operands[0]!))),
+    waiting(
+      call(
+        "namedBarrier",
+        m,
+        node.site,
+        node.attributes.action === "sync",
+        node.attributes.threads,
+        slot(emission, node.operands[0]!),
+      ),
+    ),
   subgroupBarrier: plain("subgroupBarrier"),
   clusterBarrier: (_emission, node, m) =>
-    node.attributes.action === "arrive" ? `${call("clusterArrive", m, node.site)};` : waiting(call("clusterWait", m, node.site)),
+    node.attributes.action === "arrive"
+      ? `${call("clusterArrive", m, node.site)};`
+      : waiting(call("clusterWait", m, node.site)),
   barrierWait,
   loadMatrix: eightByEight("loadMatrix"),
   storeMatrix: eightByEight("storeMatrix"),

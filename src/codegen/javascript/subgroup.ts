@@ -8,8 +8,8 @@ import { innerBlocks } from "../../ir/parameters.ts";
 import type { Emission } from "./emission.ts";
 import { instructionClass } from "./instruction-classes.ts";
 import { Region } from "./region.ts";
-import { bankOf } from "./storage.ts";
 import { emitStatements, stepped } from "./statements.ts";
+import { bankOf } from "./storage.ts";
 import { isSpinning } from "./structure.ts";
 import { subgroupOperationText } from "./subgroup-operations.ts";
 
@@ -98,7 +98,10 @@ export class SubgroupWriter {
     const slot = this.emission.storage.valueSlot(statement.condition);
     this.count(statement, m);
     this.line(`split(W, ${m}, ${slot}, W.sets[${yes}], W.sets[${no}], ${statement.site});`);
-    const ways: (readonly [Block, number])[] = [[statement.then, yes], [statement.otherwise, no]];
+    const ways: (readonly [Block, number])[] = [
+      [statement.then, yes],
+      [statement.otherwise, no],
+    ];
     // A way without waiting goes first: its lanes may exit, and then the others are all there are.
     if (!this.emission.structure.blockSuspends(statement.otherwise)) ways.reverse();
     for (const [block, set] of ways) this.branch(block, `W.sets[${set}]`, loop);
@@ -120,12 +123,23 @@ export class SubgroupWriter {
     const cell = `${bank}[${counter} + lane]`;
     const current = loop.counter.type.element.name === "u32" ? `(${cell} >>> 0)` : cell;
     const start = this.helper("s", (region) => region.line(`${cell} = ${region.operand(loop.from)};`), bank);
-    const step = this.helper("n", (region) => {
-      region.line(`${cell} = ${stepped(loop.counter.type.element, current, region.operand(loop.step))};`);
-    }, bank);
+    const step = this.helper(
+      "n",
+      (region) => {
+        region.line(`${cell} = ${stepped(loop.counter.type.element, current, region.operand(loop.step))};`);
+      },
+      bank,
+    );
     const test = this.filter((region) => `${current} < ${region.operand(loop.to)}`, loop.site, bank);
     this.line(`${start}(W, ${m});`);
-    this.turns(loop, m, number, (lanes) => this.line(`${test}(W, ${lanes});`), () => this.block(loop.body, this.inner, number), step);
+    this.turns(
+      loop,
+      m,
+      number,
+      (lanes) => this.line(`${test}(W, ${lanes});`),
+      () => this.block(loop.body, this.inner, number),
+      step,
+    );
   }
 
   /** The set of the loop body that is being written. */
@@ -133,7 +147,12 @@ export class SubgroupWriter {
 
   /** `for (;;)` over a set that shrinks; lanes meet again behind it. */
   private turns(
-    statement: LoopNode | WhileNode, m: string, number: number, test: (lanes: string) => void, body: () => void, step?: string,
+    statement: LoopNode | WhileNode,
+    m: string,
+    number: number,
+    test: (lanes: string) => void,
+    body: () => void,
+    step?: string,
   ): void {
     const [set, after] = [this.emission.newSet(), this.emission.newSet()];
     const lanes = this.fresh("m");
@@ -161,7 +180,11 @@ export class SubgroupWriter {
       this.line(`{ let ${tested} = ${lanes};`);
       this.block(loop.condition, tested, undefined);
       this.line("}");
-      const test = this.filter((region) => region.operand(loop.test), loop.site, this.bankOfOperand(loop.test));
+      const test = this.filter(
+        (region) => region.operand(loop.test),
+        loop.site,
+        this.bankOfOperand(loop.test),
+      );
       this.line(`goOn(W, ${lanes}, ${number}); ${test}(W, ${lanes});`);
     };
     const body = (): void => {
@@ -217,7 +240,9 @@ function jumpsOut(statement: Statement, insideLoop: boolean): boolean {
       return false;
     default: {
       const within = insideLoop || statement.kind === "loop" || statement.kind === "while";
-      return innerBlocks(statement).some((block) => block.statements.some((inner) => jumpsOut(inner, within)));
+      return innerBlocks(statement).some((block) =>
+        block.statements.some((inner) => jumpsOut(inner, within)),
+      );
     }
   }
 }

@@ -1,54 +1,51 @@
 /** @file Checks of memory accesses: bounds, alignment, and the shadow. */
 import type { BufferBinding } from "./arguments.ts";
-import { acquireForeign, advance, type ForeignClock, joinedForeign, snapshot } from "./clocks.ts";
-import { faultError, laneFault, subjectOf } from "./faults.ts";
-import { type BufferShadow, Shadow } from "./shadow.ts";
+import type { SharedArrayFacts, TableFacts } from "./array-facts.ts";
+import { type ForeignClock, joinedForeign } from "./clock.ts";
+import { laneFault, subjectOf } from "./faults.ts";
+import { acquireForeign, advance, snapshot } from "./ordering.ts";
+import { readGranule, updateGranule, writeGranule } from "./shadow.ts";
+import type { BufferShadow, Shadow } from "./shadow-cells.ts";
 import type { Block, Warp } from "./state.ts";
-import { type StorageType, types } from "../../types/types.ts";
-import { typedView, type TypedArray } from "./buffers.ts";
 
-/** A shared array as checks see it. */
-export class SharedArrayFacts {
-  constructor(
-    readonly id: number, readonly element: string, readonly length: number, readonly byteOffset: number,
-    readonly size: number, readonly start: number, readonly shift: number, readonly base: number,
-  ) {}
-}
-
-/** A constant table. */
-export class TableFacts {
-  readonly view: TypedArray;
-  readonly length: number;
-  constructor(readonly id: number, element: string, values: readonly (number | bigint)[]) {
-    const type = types[element as StorageType["name"]];
-    const bytes = (values.length * type.bits) / 8;
-    this.length = values.length;
-    this.view = typedView(type, new ArrayBuffer(bytes), 0, values.length);
-    this.encode = encoders[element];
-    values.forEach((value, position) => {
-      (this.view as Float64Array)[position] = (this.encode === undefined ? value : this.encode(Number(value))) as number;
-    });
-  }
-  private readonly encode: ((x: number) => number) | undefined;
-}
-
-import { bf16ToBits, e4m3ToBits, e5m2ToBits, f16ToBits } from "../../types/bits.ts";
-
-const encoders: { readonly [name: string]: ((x: number) => number) | undefined } = {
-  f16: f16ToBits, bf16: bf16ToBits, e4m3: e4m3ToBits, e5m2: e5m2ToBits,
-};
-
-function outOfBounds(warp: Warp, lane: number, site: number, element: number, lanes: number, length: number): never {
+function outOfBounds(
+  warp: Warp,
+  lane: number,
+  site: number,
+  element: number,
+  lanes: number,
+  length: number,
+): never {
   const what = lanes === 1 ? `element ${element}` : `elements ${element} to ${element + lanes - 1}`;
-  laneFault(warp, lane, site, "outOfBounds", `${what} of ${subjectOf(warp.block, site)}, which has ${length}`);
+  laneFault(
+    warp,
+    lane,
+    site,
+    "outOfBounds",
+    `${what} of ${subjectOf(warp.block, site)}, which has ${length}`,
+  );
 }
 
 function misaligned(warp: Warp, lane: number, site: number, bytes: number, address: number): never {
-  laneFault(warp, lane, site, "misaligned", `an access of ${bytes} bytes to ${subjectOf(warp.block, site)} at byte ${address}, no multiple of ${bytes}`);
+  laneFault(
+    warp,
+    lane,
+    site,
+    "misaligned",
+    `an access of ${bytes} bytes to ${subjectOf(warp.block, site)} at byte ${address}, no multiple of ${bytes}`,
+  );
 }
 
-export function readShared(warp: Warp, lane: number, site: number, array: SharedArrayFacts, element: number, lanes: number): void {
-  if (!(element >= 0 && element + lanes <= array.length)) outOfBounds(warp, lane, site, element, lanes, array.length);
+export function readShared(
+  warp: Warp,
+  lane: number,
+  site: number,
+  array: SharedArrayFacts,
+  element: number,
+  lanes: number,
+): void {
+  if (!(element >= 0 && element + lanes <= array.length))
+    outOfBounds(warp, lane, site, element, lanes, array.length);
   const address = array.byteOffset + element * array.size;
   const bytes = lanes * array.size;
   if (lanes !== 1 && address % bytes !== 0) misaligned(warp, lane, site, bytes, address);
@@ -58,12 +55,20 @@ export function readShared(warp: Warp, lane: number, site: number, array: Shared
   const first = array.base + ((address - array.start) >> array.shift);
   const last = array.base + ((address + bytes - 1 - array.start) >> array.shift);
   for (let granule = first; granule <= last; granule++) {
-    block.shadow!.read(granule, block, thread, id, site, block.launch.now, block.base);
+    readGranule(block.shadow!, granule, block, thread, id, site, block.launch.now, block.base);
   }
 }
 
-export function writeShared(warp: Warp, lane: number, site: number, array: SharedArrayFacts, element: number, lanes: number): void {
-  if (!(element >= 0 && element + lanes <= array.length)) outOfBounds(warp, lane, site, element, lanes, array.length);
+export function writeShared(
+  warp: Warp,
+  lane: number,
+  site: number,
+  array: SharedArrayFacts,
+  element: number,
+  lanes: number,
+): void {
+  if (!(element >= 0 && element + lanes <= array.length))
+    outOfBounds(warp, lane, site, element, lanes, array.length);
   const address = array.byteOffset + element * array.size;
   const bytes = lanes * array.size;
   if (lanes !== 1 && address % bytes !== 0) misaligned(warp, lane, site, bytes, address);
@@ -73,12 +78,20 @@ export function writeShared(warp: Warp, lane: number, site: number, array: Share
   const first = array.base + ((address - array.start) >> array.shift);
   const last = array.base + ((address + bytes - 1 - array.start) >> array.shift);
   for (let granule = first; granule <= last; granule++) {
-    block.shadow!.write(granule, block, thread, id, site, block.launch.now, block.base);
+    writeGranule(block.shadow!, granule, block, thread, id, site, block.launch.now, block.base);
   }
 }
 
-function checkGlobal(warp: Warp, lane: number, site: number, array: BufferBinding, element: number, lanes: number): void {
-  if (!(element >= 0 && element + lanes <= array.length)) outOfBounds(warp, lane, site, element, lanes, array.length);
+function checkGlobal(
+  warp: Warp,
+  lane: number,
+  site: number,
+  array: BufferBinding,
+  element: number,
+  lanes: number,
+): void {
+  if (!(element >= 0 && element + lanes <= array.length))
+    outOfBounds(warp, lane, site, element, lanes, array.length);
   if (lanes !== 1) {
     const bytes = lanes * array.size;
     const address = array.byteOffset + element * array.size;
@@ -86,19 +99,57 @@ function checkGlobal(warp: Warp, lane: number, site: number, array: BufferBindin
   }
 }
 
-export function readGlobal(warp: Warp, lane: number, site: number, array: BufferBinding, element: number, lanes: number): void {
+export function readGlobal(
+  warp: Warp,
+  lane: number,
+  site: number,
+  array: BufferBinding,
+  element: number,
+  lanes: number,
+): void {
   checkGlobal(warp, lane, site, array, element, lanes);
-  if (array.shadow !== undefined) touchBuffer(warp, lane, site, array.shadow, array.byteOffset + element * array.size, lanes * array.size, false);
+  if (array.shadow !== undefined)
+    touchBuffer(
+      warp,
+      lane,
+      site,
+      array.shadow,
+      array.byteOffset + element * array.size,
+      lanes * array.size,
+      false,
+    );
 }
 
-export function writeGlobal(warp: Warp, lane: number, site: number, array: BufferBinding, element: number, lanes: number): void {
+export function writeGlobal(
+  warp: Warp,
+  lane: number,
+  site: number,
+  array: BufferBinding,
+  element: number,
+  lanes: number,
+): void {
   checkGlobal(warp, lane, site, array, element, lanes);
-  if (array.shadow !== undefined) touchBuffer(warp, lane, site, array.shadow, array.byteOffset + element * array.size, lanes * array.size, true);
+  if (array.shadow !== undefined)
+    touchBuffer(
+      warp,
+      lane,
+      site,
+      array.shadow,
+      array.byteOffset + element * array.size,
+      lanes * array.size,
+      true,
+    );
 }
 
 /** Records an access to device memory. */
 export function touchBuffer(
-  warp: Warp, lane: number, site: number, shadow: BufferShadow, address: number, bytes: number, write: boolean,
+  warp: Warp,
+  lane: number,
+  site: number,
+  shadow: BufferShadow,
+  address: number,
+  bytes: number,
+  write: boolean,
 ): void {
   const { block } = warp;
   const { now, startTime } = block.launch;
@@ -107,18 +158,30 @@ export function touchBuffer(
   const last = Math.floor((address + bytes - 1) / shadow.granule);
   for (let granule = Math.floor(address / shadow.granule); granule <= last; granule++) {
     const page = shadow.page(granule);
-    if (write) page.write(granule & 4095, block, thread, id, site, now, startTime);
-    else page.read(granule & 4095, block, thread, id, site, now, startTime);
+    if (write) writeGranule(page, granule & 4095, block, thread, id, site, now, startTime);
+    else readGranule(page, granule & 4095, block, thread, id, site, now, startTime);
   }
 }
 
-export function readTable(warp: Warp, lane: number, site: number, table: TableFacts, element: number, lanes: number): void {
-  if (!(element >= 0 && element + lanes <= table.length)) outOfBounds(warp, lane, site, element, lanes, table.length);
+export function readTable(
+  warp: Warp,
+  lane: number,
+  site: number,
+  table: TableFacts,
+  element: number,
+  lanes: number,
+): void {
+  if (!(element >= 0 && element + lanes <= table.length))
+    outOfBounds(warp, lane, site, element, lanes, table.length);
 }
 
 /** Orders bits as the generated text gives them: 1 acquires, 2 releases. */
 function exchangeKnowledge(
-  block: Block, thread: number, order: number, strength: string, published: ForeignClock | undefined,
+  block: Block,
+  thread: number,
+  order: number,
+  strength: string,
+  published: ForeignClock | undefined,
 ): ForeignClock | undefined {
   if (published !== undefined && strength !== "store") {
     if ((order & 1) !== 0) acquireForeign(block, thread, published);
@@ -134,7 +197,14 @@ function exchangeKnowledge(
 }
 
 export function atomicGlobal(
-  warp: Warp, lane: number, site: number, array: BufferBinding, element: number, lanes: number, order: number, strength: string,
+  warp: Warp,
+  lane: number,
+  site: number,
+  array: BufferBinding,
+  element: number,
+  lanes: number,
+  order: number,
+  strength: string,
 ): void {
   checkGlobal(warp, lane, site, array, element, lanes);
   const { shadow } = array;
@@ -147,7 +217,7 @@ export function atomicGlobal(
   const first = Math.floor(address / shadow.granule);
   const last = Math.floor((address + lanes * array.size - 1) / shadow.granule);
   for (let granule = first; granule <= last; granule++) {
-    shadow.page(granule).atomic(granule & 4095, block, thread, id, site, now, startTime, strength);
+    updateGranule(shadow.page(granule), granule & 4095, block, thread, id, site, now, startTime, strength);
   }
   const before = shadow.clocks?.get(first);
   const after = exchangeKnowledge(block, thread, order, strength, before);
@@ -158,9 +228,17 @@ export function atomicGlobal(
 }
 
 export function atomicShared(
-  warp: Warp, lane: number, site: number, array: SharedArrayFacts, element: number, lanes: number, order: number, strength: string,
+  warp: Warp,
+  lane: number,
+  site: number,
+  array: SharedArrayFacts,
+  element: number,
+  lanes: number,
+  order: number,
+  strength: string,
 ): void {
-  if (!(element >= 0 && element + lanes <= array.length)) outOfBounds(warp, lane, site, element, lanes, array.length);
+  if (!(element >= 0 && element + lanes <= array.length))
+    outOfBounds(warp, lane, site, element, lanes, array.length);
   const { block } = warp;
   const thread = warp.first + lane;
   const id = block.group.firstId + block.offset + thread;
@@ -168,7 +246,7 @@ export function atomicShared(
   const first = array.base + ((address - array.start) >> array.shift);
   const last = array.base + ((address + lanes * array.size - 1 - array.start) >> array.shift);
   for (let granule = first; granule <= last; granule++) {
-    block.shadow!.atomic(granule, block, thread, id, site, block.launch.now, block.base, strength);
+    updateGranule(block.shadow!, granule, block, thread, id, site, block.launch.now, block.base, strength);
   }
   const clocks = sharedClocks(block);
   const before = clocks.get(first);
@@ -211,5 +289,3 @@ export function proxyFence(warp: Warp, lane: number, _site: number): void {
   block.proxyTime[warp.first + lane] = block.launch.now;
   advance(block);
 }
-
-export { faultError };

@@ -4,8 +4,8 @@ import type { BufferParameter, KernelIr, TensorMapParameter } from "../../ir/nod
 import type { ArgumentSlot } from "../../ir/parameters.ts";
 import { byteSize, type ElementType, type StorageType } from "../../types/types.ts";
 import type { ArgumentValue, TensorView } from "../backend.ts";
-import type { BufferShadow } from "./shadow.ts";
-import { SimulatorBuffer, typedView, type TypedArray } from "./buffers.ts";
+import { SimulatorBuffer, type TypedArray, typedView } from "./buffers.ts";
+import type { BufferShadow } from "./shadow-cells.ts";
 
 /** An array parameter. */
 export class BufferBinding {
@@ -17,7 +17,10 @@ export class BufferBinding {
   readonly length: number;
   readonly view: TypedArray;
   constructor(
-    readonly parameter: BufferParameter, readonly buffer: SimulatorBuffer, readonly byteOffset: number, byteLength: number,
+    readonly parameter: BufferParameter,
+    readonly buffer: SimulatorBuffer,
+    readonly byteOffset: number,
+    byteLength: number,
   ) {
     this.size = byteSize(parameter.element);
     this.length = Math.floor(byteLength / this.size);
@@ -30,7 +33,10 @@ export class TensorBinding {
   shadow: BufferShadow | undefined = undefined;
   readonly size: number;
   readonly buffer: SimulatorBuffer;
-  constructor(readonly map: TensorMapParameter, readonly view: TensorView) {
+  constructor(
+    readonly map: TensorMapParameter,
+    readonly view: TensorView,
+  ) {
     this.size = byteSize(map.element);
     this.buffer = asBuffer(view.buffer);
   }
@@ -66,10 +72,14 @@ function scalarValue(element: ElementType, value: number | bigint): number | big
 
 /** Bindings by parameter id. */
 export function bindArguments(
-  kernel: KernelIr, slots: readonly ArgumentSlot[], values: readonly ArgumentValue[],
+  kernel: KernelIr,
+  slots: readonly ArgumentSlot[],
+  values: readonly ArgumentValue[],
 ): readonly ArgumentBinding[] {
   if (slots.length !== values.length) {
-    throw new ArgumentError(`kernel ${kernel.name} takes ${slots.length} native arguments; ${values.length} were given`);
+    throw new ArgumentError(
+      `kernel ${kernel.name} takes ${slots.length} native arguments; ${values.length} were given`,
+    );
   }
   const bindings: ArgumentBinding[] = [];
   slots.forEach((slot, position) => {
@@ -79,34 +89,44 @@ export function bindArguments(
   return bindings;
 }
 
+function wrongKind(kernel: KernelIr, slot: ArgumentSlot, value: ArgumentValue): ArgumentError {
+  return new ArgumentError(
+    `kernel ${kernel.name}: argument of parameter ${slot.parameter} is a ${value.kind}, not a ${slot.kind}`,
+  );
+}
+
 function bind(kernel: KernelIr, bindings: ArgumentBinding[], slot: ArgumentSlot, value: ArgumentValue): void {
-  const wrong = (): never => {
-    throw new ArgumentError(`kernel ${kernel.name}: argument of parameter ${slot.parameter} is a ${value.kind}, not a ${slot.kind}`);
-  };
   switch (slot.kind) {
     case "pointer": {
-      if (value.kind !== "pointer") return wrong();
+      if (value.kind !== "pointer") throw wrongKind(kernel, slot, value);
       const parameter = kernel.parameters.find(({ id }) => id === slot.parameter) as BufferParameter;
       const size = byteSize(parameter.element as StorageType);
       if (value.byteOffset % size !== 0) {
-        throw new ArgumentError(`array ${parameter.name} begins at byte ${value.byteOffset} of its buffer, no multiple of the ${size} bytes of ${parameter.element.name}`);
+        throw new ArgumentError(
+          `array ${parameter.name} begins at byte ${value.byteOffset} of its buffer, no multiple of the ${size} bytes of ${parameter.element.name}`,
+        );
       }
-      bindings[slot.parameter] = new BufferBinding(parameter, asBuffer(value.buffer), value.byteOffset, value.byteLength);
+      bindings[slot.parameter] = new BufferBinding(
+        parameter,
+        asBuffer(value.buffer),
+        value.byteOffset,
+        value.byteLength,
+      );
       return;
     }
     case "size":
     case "stride": {
-      if (value.kind !== "number") return wrong();
+      if (value.kind !== "number") throw wrongKind(kernel, slot, value);
       const binding = bindings[slot.parameter] as BufferBinding;
       (slot.kind === "size" ? binding.sizes : binding.strides)[slot.dimension] = Number(value.value);
       return;
     }
     case "scalar":
-      if (value.kind !== "number") return wrong();
+      if (value.kind !== "number") throw wrongKind(kernel, slot, value);
       bindings[slot.parameter] = scalarValue(slot.element, value.value);
       return;
     case "tensorMap":
-      if (value.kind !== "tensorMap") return wrong();
+      if (value.kind !== "tensorMap") throw wrongKind(kernel, slot, value);
       bindings[slot.parameter] = new TensorBinding(slot.map, value.view);
       return;
     default:

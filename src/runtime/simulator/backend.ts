@@ -4,15 +4,23 @@
  * runs.
  */
 import { AbortedError, ArgumentError, DeviceError, DisposedError } from "../../errors.ts";
-import { type SimulatorFactsOptions, simulatorFacts } from "../../target/simulator.ts";
 import type { TargetFacts } from "../../target/facts.ts";
-import type { ArgumentValue, Backend, BackendBuffer, Executable, Module, PreparedLaunch } from "../backend.ts";
-import { type ArgumentBinding, asBuffer, bindArguments, BufferBinding, TensorBinding } from "./arguments.ts";
+import { type SimulatorFactsOptions, simulatorFacts } from "../../target/simulator.ts";
+import type {
+  ArgumentValue,
+  Backend,
+  BackendBuffer,
+  Executable,
+  Module,
+  PreparedLaunch,
+} from "../backend.ts";
+import { type ArgumentBinding, asBuffer, BufferBinding, bindArguments, TensorBinding } from "./arguments.ts";
 import { SimulatorBuffer } from "./buffers.ts";
 import { Counters } from "./counters.ts";
-import { loadProgram, type Program } from "./program.ts";
+import { loadProgram } from "./load-program.ts";
+import type { Program } from "./program.ts";
 import { LaunchRun } from "./scheduler.ts";
-import { BufferShadow } from "./shadow.ts";
+import { BufferShadow } from "./shadow-cells.ts";
 import { Launch, type Report, type Schedule } from "./state.ts";
 
 /** How far a launch is. */
@@ -55,7 +63,9 @@ export interface SimulatorBackend extends Backend {
    * module's text must have been generated with counters.
    */
   profile(
-    executable: Executable, grid: readonly [number, number, number], prepared: PreparedLaunch,
+    executable: Executable,
+    grid: readonly [number, number, number],
+    prepared: PreparedLaunch,
     options?: { readonly blocks?: readonly (readonly [number, number, number])[] | undefined },
   ): Promise<Counters>;
 }
@@ -71,14 +81,19 @@ interface SimulatorExecutable extends Executable {
 
 class SimulatorLaunchArguments implements PreparedLaunch {
   disposed = false;
-  constructor(readonly program: Program, readonly bindings: readonly ArgumentBinding[]) {}
+  constructor(
+    readonly program: Program,
+    readonly bindings: readonly ArgumentBinding[],
+  ) {}
   dispose(): void {
     this.disposed = true;
   }
 }
 
 /** Work in the queue. */
-type Work = { readonly kind: "action"; readonly run: () => void } | { readonly kind: "launch"; readonly start: () => LaunchRun };
+type Work =
+  | { readonly kind: "action"; readonly run: () => void }
+  | { readonly kind: "launch"; readonly start: () => LaunchRun };
 
 /** Milliseconds of work between two looks at the event loop. */
 const slice = 50;
@@ -114,14 +129,21 @@ class Simulator implements SimulatorBackend {
 
   allocate(bytes: number): BackendBuffer {
     this.refuseDisposed();
-    if (!Number.isSafeInteger(bytes) || bytes < 0) throw new ArgumentError(`an allocation of ${bytes} bytes; a whole number is wanted`);
+    if (!Number.isSafeInteger(bytes) || bytes < 0)
+      throw new ArgumentError(`an allocation of ${bytes} bytes; a whole number is wanted`);
     const { free } = this.memory();
-    if (bytes > free) throw new DeviceError(`out of memory: ${bytes} bytes asked for, ${free} of the simulator's ${this.totalBytes} are free`, "outOfMemory");
+    if (bytes > free)
+      throw new DeviceError(
+        `out of memory: ${bytes} bytes asked for, ${free} of the simulator's ${this.totalBytes} are free`,
+        "outOfMemory",
+      );
     let buffer: SimulatorBuffer;
     try {
       buffer = new SimulatorBuffer(bytes);
     } catch (cause) {
-      throw new DeviceError(`out of memory: JavaScript could not give ${bytes} bytes`, "outOfMemory", { cause });
+      throw new DeviceError(`out of memory: JavaScript could not give ${bytes} bytes`, "outOfMemory", {
+        cause,
+      });
     }
     this.allocated += bytes;
     return buffer;
@@ -153,7 +175,13 @@ class Simulator implements SimulatorBackend {
     target.set(snapshot.bytes!);
   }
 
-  copy(source: BackendBuffer, sourceOffset: number, target: BackendBuffer, targetOffset: number, bytes: number): void {
+  copy(
+    source: BackendBuffer,
+    sourceOffset: number,
+    target: BackendBuffer,
+    targetOffset: number,
+    bytes: number,
+  ): void {
     const from = this.checkRange(source, sourceOffset, bytes);
     const to = this.checkRange(target, targetOffset, bytes);
     this.enqueue(() => to.octets.set(from.octets.subarray(sourceOffset, sourceOffset + bytes), targetOffset));
@@ -162,7 +190,8 @@ class Simulator implements SimulatorBackend {
   fill(buffer: BackendBuffer, byteOffset: number, bytes: number, pattern: number): void {
     const own = this.checkRange(buffer, byteOffset, bytes);
     this.enqueue(() => {
-      for (let byte = 0; byte < bytes; byte++) own.octets[byteOffset + byte] = (pattern >>> (8 * (byte & 3))) & 0xff;
+      for (let byte = 0; byte < bytes; byte++)
+        own.octets[byteOffset + byte] = (pattern >>> (8 * (byte & 3))) & 0xff;
     });
   }
 
@@ -190,7 +219,11 @@ class Simulator implements SimulatorBackend {
     this.refuseDisposed();
     const program = loadProgram(module);
     const executable: SimulatorExecutable = {
-      module, program, registersPerThread: undefined, spilledBytes: undefined, blocksPerMultiprocessor: undefined,
+      module,
+      program,
+      registersPerThread: undefined,
+      spilledBytes: undefined,
+      blocksPerMultiprocessor: undefined,
     };
     return executable;
   }
@@ -206,11 +239,15 @@ class Simulator implements SimulatorBackend {
   }
 
   async profile(
-    executable: Executable, grid: readonly [number, number, number], prepared: PreparedLaunch,
+    executable: Executable,
+    grid: readonly [number, number, number],
+    prepared: PreparedLaunch,
     { blocks }: { readonly blocks?: readonly (readonly [number, number, number])[] | undefined } = {},
   ): Promise<Counters> {
     if (!(executable as SimulatorExecutable).program.generated.counters) {
-      throw new ArgumentError("profiling needs text generated with counters; make the simulator with { counters: true }");
+      throw new ArgumentError(
+        "profiling needs text generated with counters; make the simulator with { counters: true }",
+      );
     }
     const counters = new Counters();
     this.enqueueLaunch(executable, grid, prepared, blocks, counters);
@@ -219,13 +256,17 @@ class Simulator implements SimulatorBackend {
   }
 
   private enqueueLaunch(
-    executable: Executable, grid: readonly [number, number, number], prepared: PreparedLaunch,
-    blocks: readonly (readonly [number, number, number])[] | undefined, counters: Counters | undefined,
+    executable: Executable,
+    grid: readonly [number, number, number],
+    prepared: PreparedLaunch,
+    blocks: readonly (readonly [number, number, number])[] | undefined,
+    counters: Counters | undefined,
   ): void {
     this.refuseDisposed();
     const { program } = executable as SimulatorExecutable;
     const given = prepared as SimulatorLaunchArguments;
-    if (given.disposed) throw new DisposedError(`the arguments of kernel ${program.kernel.name} were disposed`);
+    if (given.disposed)
+      throw new DisposedError(`the arguments of kernel ${program.kernel.name} were disposed`);
     this.checkGrid(program, grid);
     const number = ++this.launches;
     const start = (): LaunchRun => {
@@ -251,11 +292,15 @@ class Simulator implements SimulatorBackend {
     const limits = [gridX, gridY, gridZ] as const;
     grid.forEach((extent, dimension) => {
       if (!Number.isInteger(extent) || extent < 1 || extent > limits[dimension]!) {
-        throw new ArgumentError(`kernel ${kernel.name}: a grid of ${grid.join(" x ")} blocks; 1 to ${limits.join(" x ")} are possible`);
+        throw new ArgumentError(
+          `kernel ${kernel.name}: a grid of ${grid.join(" x ")} blocks; 1 to ${limits.join(" x ")} are possible`,
+        );
       }
       const together = kernel.cluster?.[dimension] ?? 1;
       if (extent % together !== 0) {
-        throw new ArgumentError(`kernel ${kernel.name}: a grid of ${grid.join(" x ")} blocks, no multiple of its clusters of ${kernel.cluster!.join(" x ")}`);
+        throw new ArgumentError(
+          `kernel ${kernel.name}: a grid of ${grid.join(" x ")} blocks, no multiple of its clusters of ${kernel.cluster!.join(" x ")}`,
+        );
       }
     });
   }
@@ -310,7 +355,11 @@ class Simulator implements SimulatorBackend {
       if (this.running.advance(deadline)) this.finishLaunch();
     } catch (error) {
       const { launch } = this.running;
-      this.fault = { error, what: `launch ${launch.number} of kernel ${launch.program.kernel.name}`, told: true };
+      this.fault = {
+        error,
+        what: `launch ${launch.number} of kernel ${launch.program.kernel.name}`,
+        told: true,
+      };
       this.finishLaunch();
       this.drop();
       throw error;
@@ -322,7 +371,8 @@ class Simulator implements SimulatorBackend {
     this.time_ = launch.now + 1;
     // Times stay far below the mark of engines.
     if (this.time_ > 2 ** 29) this.time_ = 0;
-    for (const binding of launch.args) if (binding instanceof BufferBinding || binding instanceof TensorBinding) binding.shadow = undefined;
+    for (const binding of launch.args)
+      if (binding instanceof BufferBinding || binding instanceof TensorBinding) binding.shadow = undefined;
     this.running = undefined;
   }
 
@@ -340,7 +390,11 @@ class Simulator implements SimulatorBackend {
   private refuseFaulty(): void {
     if (this.fault === undefined) return;
     const { error, what } = this.fault;
-    throw new DeviceError(`the simulator failed before, in ${what}: ${error instanceof Error ? error.message : String(error)}`, "fault", { cause: error });
+    throw new DeviceError(
+      `the simulator failed before, in ${what}: ${error instanceof Error ? error.message : String(error)}`,
+      "fault",
+      { cause: error },
+    );
   }
 
   async time(enqueue: () => void): Promise<number> {
@@ -379,6 +433,7 @@ function shadowBuffers(program: Program, bindings: readonly ArgumentBinding[]): 
   const shadows = new Map<SimulatorBuffer, BufferShadow>();
   for (const buffer of written) shadows.set(buffer, new BufferShadow(granules.get(buffer)!));
   for (const binding of bindings) {
-    if (binding instanceof BufferBinding || binding instanceof TensorBinding) binding.shadow = shadows.get(binding.buffer);
+    if (binding instanceof BufferBinding || binding instanceof TensorBinding)
+      binding.shadow = shadows.get(binding.buffer);
   }
 }

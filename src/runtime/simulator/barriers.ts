@@ -1,8 +1,9 @@
 /** @file Barriers: the block's, named ones, the cluster's, a subgroup's, and those in shared memory (mbarriers). */
-import { acquire, addOwn, advance, type Clock, emptyClock, isKnown, joined, joinInto, releaseInto, synchroniseBlock } from "./clocks.ts";
+import { type Clock, joined, joinInto } from "./clock.ts";
 import { faultError, laneFault } from "./faults.ts";
-import { readIndex, type IndexSource } from "./operands.ts";
-import type { Block, Group, LaneSet, Warp } from "./state.ts";
+import { type IndexSource, readIndex } from "./operands.ts";
+import { acquire, addOwn, advance, emptyClock, isKnown, releaseInto, synchroniseBlock } from "./ordering.ts";
+import { type Block, type Group, type LaneSet, type NamedBarrier, PhaseBarrier, type Warp } from "./state.ts";
 
 /** All lanes that have not exited must be here. */
 export function requireTogether(warp: Warp, m: LaneSet, site: number, barrier: boolean): void {
@@ -12,15 +13,18 @@ export function requireTogether(warp: Warp, m: LaneSet, site: number, barrier: b
 function complainApart(warp: Warp, m: LaneSet, site: number, barrier: boolean): never {
   const here = new Set(m.lanes.subarray(0, m.count));
   const missing: number[] = [];
-  for (const lane of warp.live.lanes.subarray(0, warp.live.count)) if (warp.state[lane] !== -1 && !here.has(lane)) missing.push(lane);
+  for (const lane of warp.live.lanes.subarray(0, warp.live.count))
+    if (warp.state[lane] !== -1 && !here.has(lane)) missing.push(lane);
   missing.sort((a, b) => a - b);
   const name = warp.launch.program.operationAt(site)?.name ?? "operation";
   const left = warp.left[missing[0]!]!;
   const shown = [...here].sort((a, b) => a - b);
   throw faultError(
-    warp.block, barrier ? "divergentBarrier" : "divergentCollective",
+    warp.block,
+    barrier ? "divergentBarrier" : "divergentCollective",
     `${name} at {0} needs all lanes of subgroup ${warp.index}; only lanes ${ranges(shown)} are there, lanes ${ranges(missing)} went another way at {1}`,
-    [warp.first + shown[0]!, warp.first + missing[0]!], [site, left],
+    [warp.first + shown[0]!, warp.first + missing[0]!],
+    [site, left],
   );
 }
 
@@ -50,9 +54,11 @@ export function blockBarrier(warp: Warp, m: LaneSet, site: number): boolean {
   if (block.arrivedWarps > 0 && block.barrierSite !== site) {
     const other = block.warps.find(({ waiting }) => waiting === "blockBarrier")!;
     throw faultError(
-      block, "divergentBarrier",
+      block,
+      "divergentBarrier",
       `subgroup ${warp.index} is at the block barrier at {0} while subgroup ${other.index} is at another one at {1}`,
-      [warp.first, other.first], [site, block.barrierSite],
+      [warp.first, other.first],
+      [site, block.barrierSite],
     );
   }
   block.barrierSite = site;
@@ -99,22 +105,27 @@ export function subgroupBarrier(warp: Warp, m: LaneSet, site: number): void {
 
 // Named barriers ------------------------------------------------------------------------------------------------------
 
-/** A barrier that counts threads. */
-export interface NamedBarrier {
-  arrived: number;
-  threads: number;
-  site: number;
-  clock: Clock | undefined;
-  readonly waiters: Warp[];
-}
-
-export function namedBarrier(warp: Warp, m: LaneSet, site: number, sync: boolean, threads: number, slot: number): boolean {
+export function namedBarrier(
+  warp: Warp,
+  m: LaneSet,
+  site: number,
+  sync: boolean,
+  threads: number,
+  slot: number,
+): boolean {
   requireTogether(warp, m, site, true);
   const { block } = warp;
   if (warp.counters !== undefined) warp.counters.barriers++;
   const id = warp.i[slot + m.lanes[0]!]!;
   for (let n = 1; n < m.count; n++) {
-    if (warp.i[slot + m.lanes[n]!] !== id) laneFault(warp, m.lanes[n]!, site, "divergentBarrier", `lanes of one subgroup are at different named barriers, ${id} and ${warp.i[slot + m.lanes[n]!]},`);
+    if (warp.i[slot + m.lanes[n]!] !== id)
+      laneFault(
+        warp,
+        m.lanes[n]!,
+        site,
+        "divergentBarrier",
+        `lanes of one subgroup are at different named barriers, ${id} and ${warp.i[slot + m.lanes[n]!]},`,
+      );
   }
   let barrier = block.namedBarriers[id];
   if (barrier === undefined) {
@@ -123,9 +134,11 @@ export function namedBarrier(warp: Warp, m: LaneSet, site: number, sync: boolean
   }
   if (barrier.arrived > 0 && barrier.threads !== threads) {
     throw faultError(
-      block, "divergentBarrier",
+      block,
+      "divergentBarrier",
       `named barrier ${id} is used for ${threads} threads at {0} and for ${barrier.threads} at {1} at the same time`,
-      [warp.first], [site, barrier.site],
+      [warp.first],
+      [site, barrier.site],
     );
   }
   barrier.threads = threads;
@@ -133,7 +146,13 @@ export function namedBarrier(warp: Warp, m: LaneSet, site: number, sync: boolean
   if (block.shadow !== undefined) arriveTogether(barrier, warp, m);
   barrier.arrived += warp.width;
   if (barrier.arrived > threads) {
-    throw faultError(block, "divergentBarrier", `named barrier ${id} for ${threads} threads got ${barrier.arrived} at {0}`, [warp.first], [site]);
+    throw faultError(
+      block,
+      "divergentBarrier",
+      `named barrier ${id} for ${threads} threads got ${barrier.arrived} at {0}`,
+      [warp.first],
+      [site],
+    );
   }
   if (sync) barrier.waiters.push(warp);
   if (barrier.arrived < threads) {
@@ -150,7 +169,8 @@ export function namedBarrier(warp: Warp, m: LaneSet, site: number, sync: boolean
 /** The lanes' release into a barrier's clock. */
 function arriveTogether(barrier: { clock: Clock | undefined }, warp: Warp, m: LaneSet): void {
   const { block } = warp;
-  const clock = (barrier.clock ??= emptyClock(block.group));
+  const clock = barrier.clock ?? emptyClock(block.group);
+  barrier.clock = clock;
   let last: Clock | undefined;
   for (let n = 0; n < m.count; n++) {
     const thread = warp.first + m.lanes[n]!;
@@ -216,7 +236,13 @@ export function clusterWait(warp: Warp, m: LaneSet, site: number): boolean {
   const state = warp.block.group.clusterArrivals;
   const { block } = warp;
   if (warp.clusterPhase < 0) {
-    throw faultError(block, "barrierPhase", `subgroup ${warp.index} waits at {0} for a cluster barrier where it never arrived`, [warp.first], [site]);
+    throw faultError(
+      block,
+      "barrierPhase",
+      `subgroup ${warp.index} waits at {0} for a cluster barrier where it never arrived`,
+      [warp.first],
+      [site],
+    );
   }
   if (state.phase === warp.clusterPhase) {
     warp.waiting = "clusterWait";
@@ -234,23 +260,6 @@ function finishClusterWait(warp: Warp, m: LaneSet): void {
 }
 
 // Barriers in shared memory --------------------------------------------------------------------------------------------
-
-/** An mbarrier: a phase completes when the arrivals and the bytes it expects have come. */
-export class PhaseBarrier {
-  pending: number;
-  bytes = 0;
-  phase = 0;
-  clock: Clock | undefined;
-  completed: Clock | undefined;
-  readonly waiters: Warp[] = [];
-  /** Site of the last arrival that announced bytes. */
-  expectSite = -1;
-  constructor(
-    readonly word: number, readonly count: number, readonly initThread: number, readonly initTime: number, readonly initSite: number,
-  ) {
-    this.pending = count;
-  }
-}
 
 export function barrierInit(warp: Warp, lane: number, site: number, word: number, count: number): void {
   const { block } = warp;
@@ -270,14 +279,17 @@ export function barrierInitFence(warp: Warp, lane: number, _site: number): void 
 /** The barrier at a word of a block, as a thread of `warp` uses it. */
 export function barrierAt(block: Block, warp: Warp, lane: number, site: number, word: number): PhaseBarrier {
   const barrier = block.phaseBarriers[word];
-  if (barrier === undefined) laneFault(warp, lane, site, "barrierPhase", `barrier word ${word} is used before it was initialised`);
+  if (barrier === undefined)
+    laneFault(warp, lane, site, "barrierPhase", `barrier word ${word} is used before it was initialised`);
   if (warp.block.shadow !== undefined) {
     const id = block.group.firstId + block.offset + barrier.initThread;
     if (!isKnown(warp.block, warp.first + lane, id, barrier.initTime)) {
       throw faultError(
-        warp.block, "race",
+        warp.block,
+        "race",
         `thread ${warp.first + lane} uses a barrier at {0} that thread ${barrier.initThread} initialised at {1}, and nothing orders the two`,
-        [warp.first + lane, barrier.initThread], [site, barrier.initSite],
+        [warp.first + lane, barrier.initThread],
+        [site, barrier.initSite],
       );
     }
     if (block !== warp.block) requireInitFence(block, barrier, warp, lane, site);
@@ -286,13 +298,21 @@ export function barrierAt(block: Block, warp: Warp, lane: number, site: number, 
 }
 
 /** Engines and other blocks see an initialisation only behind its fence. */
-export function requireInitFence(block: Block, barrier: PhaseBarrier, warp: Warp, lane: number, site: number): void {
+export function requireInitFence(
+  block: Block,
+  barrier: PhaseBarrier,
+  warp: Warp,
+  lane: number,
+  site: number,
+): void {
   const fenced = Math.max(block.initFenceTime[barrier.initThread]!, block.proxyTime[barrier.initThread]!);
   if (block.shadow === undefined || fenced >= barrier.initTime) return;
   throw faultError(
-    warp.block, "proxy",
+    warp.block,
+    "proxy",
     `${warp.launch.program.operationAt(site)?.name ?? "an asynchronous operation"} at {0} uses a barrier whose initialisation at {1} no barrierInitFence made visible`,
-    [warp.first + lane, barrier.initThread], [site, barrier.initSite],
+    [warp.first + lane, barrier.initThread],
+    [site, barrier.initSite],
   );
 }
 
@@ -306,7 +326,13 @@ function release(barrier: PhaseBarrier, block: Block, warp: Warp, lane: number):
 function countDown(barrier: PhaseBarrier, block: Block, warp: Warp, lane: number, site: number): void {
   barrier.pending--;
   if (barrier.pending < 0) {
-    laneFault(warp, lane, site, "barrierPhase", `one arrival more than the ${barrier.count} that the barrier's phase expects`);
+    laneFault(
+      warp,
+      lane,
+      site,
+      "barrierPhase",
+      `one arrival more than the ${barrier.count} that the barrier's phase expects`,
+    );
   }
   completePhase(barrier, block);
 }
@@ -315,7 +341,13 @@ export function completePhase(barrier: PhaseBarrier, block: Block): void {
   if (barrier.pending !== 0) return;
   if (barrier.bytes < 0 && block.shadow !== undefined) {
     const sites = barrier.expectSite < 0 ? [barrier.initSite] : [barrier.expectSite];
-    throw faultError(block, "expectedBytes", `copies delivered ${-barrier.bytes} bytes more than were announced to the barrier at {0}`, [barrier.initThread], sites);
+    throw faultError(
+      block,
+      "expectedBytes",
+      `copies delivered ${-barrier.bytes} bytes more than were announced to the barrier at {0}`,
+      [barrier.initThread],
+      sites,
+    );
   }
   if (barrier.bytes !== 0) return;
   barrier.phase++;
@@ -329,14 +361,28 @@ export function completePhase(barrier: PhaseBarrier, block: Block): void {
 /** `rank` -1 is the thread's own block. */
 export function barrierArrive(warp: Warp, lane: number, site: number, word: number, rank: number): void {
   const block = rank < 0 ? warp.block : warp.block.group.blocks[rank];
-  if (block === undefined) laneFault(warp, lane, site, "barrierPhase", `the cluster has no block of rank ${rank}`);
-  if (block.finished) laneFault(warp, lane, site, "barrierPhase", `an arrival at a barrier of block ${rank} of the cluster, which has already ended`);
+  if (block === undefined)
+    laneFault(warp, lane, site, "barrierPhase", `the cluster has no block of rank ${rank}`);
+  if (block.finished)
+    laneFault(
+      warp,
+      lane,
+      site,
+      "barrierPhase",
+      `an arrival at a barrier of block ${rank} of the cluster, which has already ended`,
+    );
   const barrier = barrierAt(block, warp, lane, site, word);
   release(barrier, block, warp, lane);
   countDown(barrier, block, warp, lane, site);
 }
 
-export function barrierArriveExpect(warp: Warp, lane: number, site: number, word: number, bytes: number): void {
+export function barrierArriveExpect(
+  warp: Warp,
+  lane: number,
+  site: number,
+  word: number,
+  bytes: number,
+): void {
   const { block } = warp;
   const barrier = barrierAt(block, warp, lane, site, word);
   barrier.bytes += bytes;
@@ -346,12 +392,20 @@ export function barrierArriveExpect(warp: Warp, lane: number, site: number, word
 }
 
 /** Returns whether the warp must wait, and then ask again. */
-export function barrierWait(warp: Warp, m: LaneSet, site: number, base: number, index: IndexSource, paritySlot: number): boolean {
+export function barrierWait(
+  warp: Warp,
+  m: LaneSet,
+  site: number,
+  base: number,
+  index: IndexSource,
+  paritySlot: number,
+): boolean {
   const { block } = warp;
   for (let n = 0; n < m.count; n++) {
     const lane = m.lanes[n]!;
     const parity = warp.i[paritySlot + lane]!;
-    if (parity !== 0 && parity !== 1) laneFault(warp, lane, site, "barrierPhase", `a parity of ${parity}, where 0 and 1 are possible`);
+    if (parity !== 0 && parity !== 1)
+      laneFault(warp, lane, site, "barrierPhase", `a parity of ${parity}, where 0 and 1 are possible`);
     const barrier = barrierAt(block, warp, lane, site, base + readIndex(warp, index, lane));
     if ((barrier.phase & 1) === parity) {
       barrier.waiters.push(warp);

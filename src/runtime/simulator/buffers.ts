@@ -3,8 +3,16 @@ import type { StorageType } from "../../types/types.ts";
 import type { BackendBuffer } from "../backend.ts";
 
 export type TypedArray =
-  | Uint8Array | Int8Array | Uint16Array | Int16Array | Uint32Array | Int32Array | Float32Array | Float64Array
-  | BigInt64Array | BigUint64Array;
+  | Uint8Array
+  | Int8Array
+  | Uint16Array
+  | Int16Array
+  | Uint32Array
+  | Int32Array
+  | Float32Array
+  | Float64Array
+  | BigInt64Array
+  | BigUint64Array;
 
 /** An allocation, filled with ones bits so that reading before writing shows. */
 export class SimulatorBuffer implements BackendBuffer {
@@ -18,7 +26,12 @@ export class SimulatorBuffer implements BackendBuffer {
 }
 
 /** The typed array of a storage type over a part of memory; f16, bf16 and fp8 are their bits. */
-export function typedView(type: StorageType, data: ArrayBuffer, byteOffset: number, length: number): TypedArray {
+export function typedView(
+  type: StorageType,
+  data: ArrayBuffer,
+  byteOffset: number,
+  length: number,
+): TypedArray {
   switch (type.name) {
     case "f16":
     case "bf16":

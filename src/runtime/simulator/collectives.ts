@@ -1,7 +1,8 @@
 /** @file Collectives of a subgroup on its slots. They order no memory. */
-import { type ElementType, types } from "../../types/types.ts";
+
 import { evaluateOperation } from "../../ir/evaluate.ts";
 import { scalar } from "../../ir/nodes.ts";
+import { type ElementType, types } from "../../types/types.ts";
 import { requireTogether } from "./barriers.ts";
 import { laneFault } from "./faults.ts";
 import type { LaneSet, Warp } from "./state.ts";
@@ -25,8 +26,15 @@ function sourceLane(mode: string, width: number, lane: number, by: number): numb
 }
 
 export function shuffle(
-  warp: Warp, m: LaneSet, site: number, mode: string, width: number, bank: BankName, slots: readonly number[],
-  bySlot: number, result: number,
+  warp: Warp,
+  m: LaneSet,
+  site: number,
+  mode: string,
+  width: number,
+  bank: BankName,
+  slots: readonly number[],
+  bySlot: number,
+  result: number,
 ): void {
   requireTogether(warp, m, site, false);
   if (warp.counters !== undefined) warp.counters.shuffles += slots.length;
@@ -38,7 +46,13 @@ export function shuffle(
       const source = sourceLane(mode, width, lane, warp.i[bySlot + lane]!);
       const from = source < 0 || source >= warp.width ? lane : source;
       if (warp.state[from] === -1 || !isLane(warp, from)) {
-        laneFault(warp, lane, site, "divergentCollective", `a shuffle reads lane ${from} of its subgroup, which has ended or does not exist,`);
+        laneFault(
+          warp,
+          lane,
+          site,
+          "divergentCollective",
+          `a shuffle reads lane ${from} of its subgroup, which has ended or does not exist,`,
+        );
       }
       values[result + part * warp.width + lane] = before[from]!;
     }
@@ -75,14 +89,26 @@ export function electOne(warp: Warp, m: LaneSet, site: number, result: number): 
   for (let n = 0; n < m.count; n++) warp.i[result + m.lanes[n]!] = m.lanes[n] === least ? 1 : 0;
 }
 
-function combine(operation: string, element: ElementType, a: number | bigint, b: number | bigint): number | bigint {
+function combine(
+  operation: string,
+  element: ElementType,
+  a: number | bigint,
+  b: number | bigint,
+): number | bigint {
   const type = scalar(element);
   return evaluateOperation(operation as "add", [a, b], [type, type], type, {}) as number | bigint;
 }
 
 /** A butterfly, the farthest lanes first, as shuffles do it: floats have the order of that tree. */
 export function subgroupReduce(
-  warp: Warp, m: LaneSet, site: number, operation: string, elementName: string, bank: BankName, slots: readonly number[], result: number,
+  warp: Warp,
+  m: LaneSet,
+  site: number,
+  operation: string,
+  elementName: string,
+  bank: BankName,
+  slots: readonly number[],
+  result: number,
 ): void {
   requireTogether(warp, m, site, false);
   if (warp.counters !== undefined) warp.counters.shuffles += slots.length;
@@ -92,14 +118,17 @@ export function subgroupReduce(
   for (let n = 0; n < m.count; n++) present[m.lanes[n]!] = 1;
   slots.forEach((slot, part) => {
     const bankArray = warp[bank] as Float64Array;
-    let values: (number | bigint)[] = Array.from({ length: warp.width }, (_, lane) => (unsigned ? bankArray[slot + lane]! >>> 0 : bankArray[slot + lane]!));
+    let values: (number | bigint)[] = Array.from({ length: warp.width }, (_, lane) =>
+      unsigned ? bankArray[slot + lane]! >>> 0 : bankArray[slot + lane]!,
+    );
     const there = present.slice();
     for (let distance = warp.width >> 1; distance > 0; distance >>= 1) {
       const next = values.slice();
       const nextThere = there.slice();
       for (let lane = 0; lane < warp.width; lane++) {
         const other = lane ^ distance;
-        if (there[lane] === 1 && there[other] === 1) next[lane] = combine(operation, element, values[lane]!, values[other]!);
+        if (there[lane] === 1 && there[other] === 1)
+          next[lane] = combine(operation, element, values[lane]!, values[other]!);
         else if (there[other] === 1) {
           next[lane] = values[other]!;
           nextThere[lane] = 1;
@@ -108,6 +137,7 @@ export function subgroupReduce(
       values = next;
       there.set(nextThere);
     }
-    for (let n = 0; n < m.count; n++) bankArray[result + part * warp.width + m.lanes[n]!] = values[m.lanes[n]!] as number;
+    for (let n = 0; n < m.count; n++)
+      bankArray[result + part * warp.width + m.lanes[n]!] = values[m.lanes[n]!] as number;
   });
 }

@@ -1,10 +1,4 @@
-/**
- * @file What profilers of GPUs count. Memory instructions are matched between lanes by how often each lane has come to
- * the same place within a region, as lanes in step would.
- */
-import type { BufferBinding } from "./arguments.ts";
-import type { SharedArrayFacts } from "./access.ts";
-import type { Warp } from "./state.ts";
+/** @file What profilers of GPUs count. */
 
 /** Instructions by class, one per lane. */
 export interface InstructionCounts {
@@ -32,7 +26,13 @@ export class Counters {
   /** Matrix operations of a subgroup (a warpgroup's count once), by kind: "mma.m16n8k16.f16.f32". */
   readonly matrix: Record<string, number> = {};
   readonly instructions: InstructionCounts = {
-    arithmetic: 0, memory: 0, control: 0, matrix: 0, synchronisation: 0, conversion: 0, other: 0,
+    arithmetic: 0,
+    memory: 0,
+    control: 0,
+    matrix: 0,
+    synchronisation: 0,
+    conversion: 0,
+    other: 0,
   };
   /** Blocks counted. */
   blocks = 0;
@@ -90,47 +90,11 @@ export class Counters {
 }
 
 /** Accesses of one place: by how often lanes came there, their addresses. */
-interface Place {
+export interface CountedPlace {
   readonly kind: "load" | "store" | "shared";
   readonly bytes: number;
   readonly visits: Int32Array;
   readonly instructions: number[][];
 }
 
-export type RegionTrace = Map<number, Place>;
-
-function note(warp: Warp, lane: number, site: number, kind: Place["kind"], address: number, bytes: number): void {
-  const trace = (warp.trace ??= new Map());
-  let place = trace.get(site);
-  if (place === undefined) {
-    place = { kind, bytes, visits: new Int32Array(warp.width), instructions: [] };
-    trace.set(site, place);
-  }
-  const visit = place.visits[lane]!++;
-  (place.instructions[visit] ??= []).push(address);
-}
-
-export function countGlobal(
-  warp: Warp, lane: number, site: number, array: BufferBinding, element: number, bytes: number, store: boolean,
-): void {
-  note(warp, lane, site, store ? "store" : "load", array.byteOffset + element * array.size, bytes);
-}
-
-export function countShared(
-  warp: Warp, lane: number, site: number, array: SharedArrayFacts, element: number, bytes: number, _store: boolean,
-): void {
-  note(warp, lane, site, "shared", array.byteOffset + element * array.size, bytes);
-}
-
-/** A region ends: its accesses become instructions of the subgroup. */
-export function closeRegion(warp: Warp): void {
-  const { trace, counters } = warp;
-  if (trace === undefined || counters === undefined) return;
-  for (const { kind, bytes, instructions } of trace.values()) {
-    for (const addresses of instructions) {
-      if (kind === "shared") counters.addSharedAccess(addresses, bytes);
-      else counters.addGlobalAccess(addresses, bytes, kind === "store");
-    }
-  }
-  warp.trace = undefined;
-}
+export type RegionTrace = Map<number, CountedPlace>;

@@ -2,60 +2,43 @@
  * @file Asynchronous copies. What a thread starts is put aside and done later, by the thread's own wait or whenever the
  * scheduler pleases: data must not be there before somebody has waited for them.
  */
+
+import { touchBuffer } from "./access.ts";
 import type { BufferBinding, TensorBinding } from "./arguments.ts";
-import { type SharedArrayFacts, touchBuffer } from "./access.ts";
-import { barrierAt, completePhase, type PhaseBarrier, requireInitFence } from "./barriers.ts";
-import { acquire, advance, emptyClock, releaseInto } from "./clocks.ts";
+import type { SharedArrayFacts } from "./array-facts.ts";
+import { barrierAt, completePhase, requireInitFence } from "./barriers.ts";
 import { laneFault } from "./faults.ts";
-import { beside } from "./shadow.ts";
-import type { Block, Warp } from "./state.ts";
+import { acquire, advance, emptyClock, releaseInto } from "./ordering.ts";
+import { type BulkStore, commitGroup, groupsOf, type ThreadCopy } from "./pending-work.ts";
+import { landCopy, readGranuleAsynchronously, startCopy } from "./shadow.ts";
+import { beside } from "./shadow-cells.ts";
+import type { Block, PhaseBarrier, Warp } from "./state.ts";
 import { swizzled } from "./swizzle.ts";
 
-/** Work that the scheduler will do. */
-export interface DeferredWork {
-  readonly run: () => void;
-}
-
-/** A copy of a single thread. */
-interface ThreadCopy {
-  readonly array: SharedArrayFacts;
-  readonly address: number;
-  readonly source: BufferBinding;
-  readonly sourceByte: number;
-  readonly bytes: number;
-  readonly valid: number;
-  readonly site: number;
-  landed: boolean;
-}
-
-export interface CopyGroups {
-  open: ThreadCopy[];
-  readonly closed: ThreadCopy[][];
-}
-
-/** A tensor store on its way. */
-interface BulkStore {
-  readonly perform: () => void;
-  readonly time: number;
-  done: boolean;
-}
-
-export interface StoreGroups {
-  open: BulkStore[];
-  readonly closed: BulkStore[][];
-}
-
 /** Granules of bytes of a shared array. */
-function eachGranule(array: SharedArrayFacts, address: number, bytes: number, visit: (granule: number) => void): void {
+function eachGranule(
+  array: SharedArrayFacts,
+  address: number,
+  bytes: number,
+  visit: (granule: number) => void,
+): void {
   const last = array.base + ((address + bytes - 1 - array.start) >> array.shift);
-  for (let granule = array.base + ((address - array.start) >> array.shift); granule <= last; granule++) visit(granule);
+  for (let granule = array.base + ((address - array.start) >> array.shift); granule <= last; granule++)
+    visit(granule);
 }
 
 // Copies of threads ----------------------------------------------------------------------------------------------------
 
 export function copyAsync(
-  warp: Warp, lane: number, site: number, array: SharedArrayFacts, element: number, source: BufferBinding,
-  sourceElement: number, bytes: number, valid: number,
+  warp: Warp,
+  lane: number,
+  site: number,
+  array: SharedArrayFacts,
+  element: number,
+  source: BufferBinding,
+  sourceElement: number,
+  bytes: number,
+  valid: number,
 ): void {
   const { block } = warp;
   const address = array.byteOffset + element * array.size;
@@ -65,28 +48,66 @@ export function copyAsync(
     checkCopy(warp, lane, site, array, element, address, source, sourceElement, sourceByte, bytes, used);
     const thread = warp.first + lane;
     const id = block.group.firstId + block.offset + thread;
-    eachGranule(array, address, bytes, (granule) => block.shadow!.start(granule, block, thread, id, site));
+    eachGranule(array, address, bytes, (granule) =>
+      startCopy(block.shadow!, granule, block, thread, id, site),
+    );
   }
-  const groups = (warp.copies[lane] ??= { open: [], closed: [] });
-  groups.open.push({ array, address, source, sourceByte, bytes, valid: used, site, landed: false });
+  groupsOf(warp.copies, lane).open.push({
+    array,
+    address,
+    source,
+    sourceByte,
+    bytes,
+    valid: used,
+    site,
+    landed: false,
+  });
 }
 
 function checkCopy(
-  warp: Warp, lane: number, site: number, array: SharedArrayFacts, element: number, address: number,
-  source: BufferBinding, sourceElement: number, sourceByte: number, bytes: number, used: number,
+  warp: Warp,
+  lane: number,
+  site: number,
+  array: SharedArrayFacts,
+  element: number,
+  address: number,
+  source: BufferBinding,
+  sourceElement: number,
+  sourceByte: number,
+  bytes: number,
+  used: number,
 ): void {
   const elements = bytes / array.size;
   if (!(element >= 0 && element + elements <= array.length)) {
-    laneFault(warp, lane, site, "outOfBounds", `an asynchronous copy to elements ${element} to ${element + elements - 1} of a shared array of ${array.length}`);
+    laneFault(
+      warp,
+      lane,
+      site,
+      "outOfBounds",
+      `an asynchronous copy to elements ${element} to ${element + elements - 1} of a shared array of ${array.length}`,
+    );
   }
   const sourceElements = Math.ceil(used / source.size);
   if (used > 0 && !(sourceElement >= 0 && sourceElement + sourceElements <= source.length)) {
-    laneFault(warp, lane, site, "outOfBounds", `an asynchronous copy from elements ${sourceElement} to ${sourceElement + sourceElements - 1} of array ${source.parameter.name}, which has ${source.length}`);
+    laneFault(
+      warp,
+      lane,
+      site,
+      "outOfBounds",
+      `an asynchronous copy from elements ${sourceElement} to ${sourceElement + sourceElements - 1} of array ${source.parameter.name}, which has ${source.length}`,
+    );
   }
   if (address % bytes !== 0 || (used > 0 && sourceByte % bytes !== 0)) {
-    laneFault(warp, lane, site, "misaligned", `an asynchronous copy of ${bytes} bytes from byte ${sourceByte} to byte ${address}, not both multiples of ${bytes},`);
+    laneFault(
+      warp,
+      lane,
+      site,
+      "misaligned",
+      `an asynchronous copy of ${bytes} bytes from byte ${sourceByte} to byte ${address}, not both multiples of ${bytes},`,
+    );
   }
-  if (source.shadow !== undefined && used > 0) touchBuffer(warp, lane, site, source.shadow, sourceByte, used, false);
+  if (source.shadow !== undefined && used > 0)
+    touchBuffer(warp, lane, site, source.shadow, sourceByte, used, false);
 }
 
 function land(block: Block, copy: ThreadCopy, id: number, time: number): void {
@@ -96,14 +117,14 @@ function land(block: Block, copy: ThreadCopy, id: number, time: number): void {
   u8.set(copy.source.buffer.octets.subarray(copy.sourceByte, copy.sourceByte + copy.valid), copy.address);
   if (copy.valid < copy.bytes) u8.fill(0, copy.address + copy.valid, copy.address + copy.bytes);
   if (block.shadow !== undefined) {
-    eachGranule(copy.array, copy.address, copy.bytes, (granule) => block.shadow!.land(granule, id, copy.site, time));
+    eachGranule(copy.array, copy.address, copy.bytes, (granule) =>
+      landCopy(block.shadow!, granule, id, copy.site, time),
+    );
   }
 }
 
 export function copyAsyncCommit(warp: Warp, lane: number, _site: number): void {
-  const groups = (warp.copies[lane] ??= { open: [], closed: [] });
-  groups.closed.push(groups.open);
-  groups.open = [];
+  commitGroup(warp.copies, lane);
 }
 
 export function copyAsyncWait(warp: Warp, lane: number, _site: number, pending: number): void {
@@ -133,7 +154,14 @@ export function copyAsyncArrive(warp: Warp, lane: number, site: number, word: nu
       barrier.clock ??= emptyClock(block.group);
       for (let n = 0; n < clock.length; n++) if (clock[n]! > barrier.clock[n]!) barrier.clock[n] = clock[n]!;
       barrier.pending--;
-      if (barrier.pending < 0) laneFault(warp, lane, site, "barrierPhase", `one arrival more than the ${barrier.count} that the barrier's phase expects`);
+      if (barrier.pending < 0)
+        laneFault(
+          warp,
+          lane,
+          site,
+          "barrierPhase",
+          `one arrival more than the ${barrier.count} that the barrier's phase expects`,
+        );
       completePhase(barrier, block);
     },
   });
@@ -146,20 +174,43 @@ function boxBytes(tensor: TensorBinding): number {
 }
 
 /** The box's part of shared memory; checked. */
-function boxAddress(warp: Warp, lane: number, site: number, tensor: TensorBinding, array: SharedArrayFacts, element: number): number {
+function boxAddress(
+  warp: Warp,
+  lane: number,
+  site: number,
+  tensor: TensorBinding,
+  array: SharedArrayFacts,
+  element: number,
+): number {
   const address = array.byteOffset + element * array.size;
   if (warp.block.shadow === undefined) return address;
   const elements = boxBytes(tensor) / array.size;
   if (!(element >= 0 && element + elements <= array.length)) {
-    laneFault(warp, lane, site, "outOfBounds", `a box of ${elements} elements at element ${element} of a shared array of ${array.length}`);
+    laneFault(
+      warp,
+      lane,
+      site,
+      "outOfBounds",
+      `a box of ${elements} elements at element ${element} of a shared array of ${array.length}`,
+    );
   }
-  if (address % 128 !== 0) laneFault(warp, lane, site, "misaligned", `a box at byte ${address} of shared memory, no multiple of 128,`);
+  if (address % 128 !== 0)
+    laneFault(
+      warp,
+      lane,
+      site,
+      "misaligned",
+      `a box at byte ${address} of shared memory, no multiple of 128,`,
+    );
   return address;
 }
 
 /** Calls `visit` with the byte of the tensor (-1 outside of it) and of shared memory for each element of the box. */
 function eachElement(
-  tensor: TensorBinding, coordinates: readonly number[], address: number, visit: (global: number, shared: number) => void,
+  tensor: TensorBinding,
+  coordinates: readonly number[],
+  address: number,
+  visit: (global: number, shared: number) => void,
 ): void {
   const { map, view, size } = tensor;
   const counter = map.box.map(() => 0);
@@ -181,7 +232,14 @@ function eachElement(
 }
 
 /** Marks the box's elements in the tensor as read or written by the thread. */
-function touchTensor(warp: Warp, lane: number, site: number, tensor: TensorBinding, coordinates: readonly number[], write: boolean): void {
+function touchTensor(
+  warp: Warp,
+  lane: number,
+  site: number,
+  tensor: TensorBinding,
+  coordinates: readonly number[],
+  write: boolean,
+): void {
   const { shadow } = tensor;
   if (shadow === undefined) return;
   eachElement(tensor, coordinates, 0, (global) => {
@@ -195,29 +253,53 @@ function copyElement(target: Uint8Array, to: number, source: Uint8Array, from: n
 
 /** `mask` -1: to the own block only. */
 export function tensorLoad(
-  warp: Warp, lane: number, site: number, tensor: TensorBinding, array: SharedArrayFacts, element: number, word: number,
-  coordinates: readonly number[], mask: number,
+  warp: Warp,
+  lane: number,
+  site: number,
+  tensor: TensorBinding,
+  array: SharedArrayFacts,
+  element: number,
+  word: number,
+  coordinates: readonly number[],
+  mask: number,
 ): void {
   const { block } = warp;
   const address = boxAddress(warp, lane, site, tensor, array, element);
   const bytes = boxBytes(tensor);
-  const targets = mask === -1 ? [block] : block.group.blocks.filter(({ rank }) => ((mask >>> rank) & 1) === 1);
+  const targets =
+    mask === -1 ? [block] : block.group.blocks.filter(({ rank }) => ((mask >>> rank) & 1) === 1);
   const thread = warp.first + lane;
   touchTensor(warp, lane, site, tensor, coordinates, false);
   for (const target of targets) {
-    if (target.finished) laneFault(warp, lane, site, "barrierPhase", `a tensor load into block ${target.rank} of the cluster, which has already ended`);
+    if (target.finished)
+      laneFault(
+        warp,
+        lane,
+        site,
+        "barrierPhase",
+        `a tensor load into block ${target.rank} of the cluster, which has already ended`,
+      );
     const barrier = barrierAt(target, warp, lane, site, word);
     requireInitFence(target, barrier, warp, lane, site);
     const { shadow } = target;
-    if (shadow !== undefined) eachGranule(array, address, bytes, (granule) => shadow.start(granule, block, thread, -3, site));
-    block.group.deferred.push({ run: () => deliver(target, barrier, tensor, array, coordinates, address, bytes, site) });
+    if (shadow !== undefined)
+      eachGranule(array, address, bytes, (granule) => startCopy(shadow, granule, block, thread, -3, site));
+    block.group.deferred.push({
+      run: () => deliver(target, barrier, tensor, array, coordinates, address, bytes, site),
+    });
   }
   if (warp.counters !== undefined) warp.counters.addGlobal(bytes, false);
 }
 
 function deliver(
-  block: Block, barrier: PhaseBarrier, tensor: TensorBinding, array: SharedArrayFacts, coordinates: readonly number[],
-  address: number, bytes: number, site: number,
+  block: Block,
+  barrier: PhaseBarrier,
+  tensor: TensorBinding,
+  array: SharedArrayFacts,
+  coordinates: readonly number[],
+  address: number,
+  bytes: number,
+  site: number,
 ): void {
   const { u8 } = block.shared;
   const { octets } = tensor.buffer;
@@ -229,7 +311,9 @@ function deliver(
   if (shadow !== undefined) {
     const engine = block.offset + launch.program.numbering.barriers + barrier.word;
     const time = launch.now;
-    eachGranule(array, address, bytes, (granule) => shadow.land(granule, block.group.firstId + engine, site, time + beside));
+    eachGranule(array, address, bytes, (granule) =>
+      landCopy(shadow, granule, block.group.firstId + engine, site, time + beside),
+    );
     barrier.clock ??= emptyClock(block.group);
     barrier.clock[engine] = time;
     advance(block);
@@ -239,7 +323,13 @@ function deliver(
 }
 
 export function tensorStore(
-  warp: Warp, lane: number, site: number, tensor: TensorBinding, array: SharedArrayFacts, element: number, coordinates: readonly number[],
+  warp: Warp,
+  lane: number,
+  site: number,
+  tensor: TensorBinding,
+  array: SharedArrayFacts,
+  element: number,
+  coordinates: readonly number[],
 ): void {
   const { block } = warp;
   const address = boxAddress(warp, lane, site, tensor, array, element);
@@ -247,7 +337,7 @@ export function tensorStore(
   if (block.shadow !== undefined) {
     const id = block.group.firstId + block.offset + block.launch.program.numbering.bulkEngines + warp.index;
     eachGranule(array, address, boxBytes(tensor), (granule) => {
-      block.shadow!.readAsynchronously(granule, block, warp.first + lane, id, site, time + beside);
+      readGranuleAsynchronously(block.shadow!, granule, block, warp.first + lane, id, site, time + beside);
     });
     advance(block);
   }
@@ -264,18 +354,22 @@ export function tensorStore(
       block.launch.changes++;
     },
   };
-  (warp.stores[lane] ??= { open: [], closed: [] }).open.push(store);
+  groupsOf(warp.stores, lane).open.push(store);
   block.group.deferred.push({ run: store.perform });
   if (warp.counters !== undefined) warp.counters.addGlobal(boxBytes(tensor), true);
 }
 
 export function tensorStoreCommit(warp: Warp, lane: number, _site: number): void {
-  const groups = (warp.stores[lane] ??= { open: [], closed: [] });
-  groups.closed.push(groups.open);
-  groups.open = [];
+  commitGroup(warp.stores, lane);
 }
 
-export function tensorStoreWait(warp: Warp, lane: number, _site: number, pending: number, _read: boolean): void {
+export function tensorStoreWait(
+  warp: Warp,
+  lane: number,
+  _site: number,
+  pending: number,
+  _read: boolean,
+): void {
   const groups = warp.stores[lane];
   if (groups === undefined) return;
   const { block } = warp;

@@ -6,13 +6,19 @@ export function print(warp: Warp, lane: number, site: number, values: readonly u
   const operation = warp.launch.program.operationAt(site);
   if (operation?.name !== "print") return;
   const { parts } = operation.attributes;
-  const text = parts.map((part, position) => (position < values.length ? part + shown(values[position]) : part)).join("");
+  const text = parts
+    .map((part, position) => (position < values.length ? part + shown(values[position]) : part))
+    .join("");
   warp.launch.options.print(text);
   void lane;
 }
 
 function shown(value: unknown): string {
-  return Array.isArray(value) ? `(${value.map(shown).join(", ")})` : Object.is(value, -0) ? "-0" : String(value);
+  return Array.isArray(value)
+    ? `(${value.map(shown).join(", ")})`
+    : Object.is(value, -0)
+      ? "-0"
+      : String(value);
 }
 
 export function assertion(warp: Warp, lane: number, site: number): void {
@@ -22,14 +28,27 @@ export function assertion(warp: Warp, lane: number, site: number): void {
 }
 
 /** A zero divisor, or MIN / -1: defined, and reported. `bits` is the width of a signed type. */
-export function checkQuotient(warp: Warp, lane: number, site: number, a: number | bigint, b: number | bigint, bits: number): void {
+export function checkQuotient(
+  warp: Warp,
+  lane: number,
+  site: number,
+  a: number | bigint,
+  b: number | bigint,
+  bits: number,
+): void {
   // biome-ignore lint/suspicious/noDoubleEquals: numbers and bigints alike
   const zero = b == 0;
   if (!zero && (bits === 0 || BigInt(a) !== -(1n << BigInt(bits - 1)))) return;
   const { options } = warp.launch;
   const message = zero ? `integer division of ${a} by zero` : `integer division of ${a} by -1 overflows`;
   if (options.strictIntegers) laneFault(warp, lane, site, "integerDivision", message);
-  const { message: text } = faultError(warp.block, "integerDivision", `thread ${warp.first + lane}: ${message} at {0}`, [warp.first + lane], [site]);
+  const { message: text } = faultError(
+    warp.block,
+    "integerDivision",
+    `thread ${warp.first + lane}: ${message} at {0}`,
+    [warp.first + lane],
+    [site],
+  );
   options.report({ kind: "integerDivision", message: text });
 }
 

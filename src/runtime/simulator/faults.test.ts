@@ -11,26 +11,39 @@ const I = (value: number): Operand => constant(i32, value);
 const F = (value: number): Operand => constant(f32, value);
 
 /** Runs a kernel; the fault and the lines that it names. */
-async function faultOf(kernel: KernelIr, args: Record<string, TestArgument> = {}, options: SimulatorOptions = {}): Promise<readonly [string, ...number[]]> {
+async function faultOf(
+  kernel: KernelIr,
+  args: Record<string, TestArgument> = {},
+  options: SimulatorOptions = {},
+): Promise<readonly [string, ...number[]]> {
   try {
     await run({ kernel, args, options });
   } catch (error) {
     if (!(error instanceof SimulationError)) throw error;
     expect(error.details.kernel).toBe("test");
-    for (const position of error.details.positions) if (position !== undefined) expect(error.message).toContain(`kernel.ts:${position.line}:1`);
+    for (const position of error.details.positions)
+      if (position !== undefined) expect(error.message).toContain(`kernel.ts:${position.line}:1`);
     return [error.fault, ...error.details.positions.map((position) => position!.line)];
   }
   return ["none"];
 }
 
-const fault = (name: Fault | "none", ...lines: readonly number[]): readonly [string, ...number[]] => [name, ...lines];
+const fault = (name: Fault | "none", ...lines: readonly number[]): readonly [string, ...number[]] => [
+  name,
+  ...lines,
+];
 
 /** Every order of warps and lanes must find the fault. */
 const schedules = [["forward"], ["reverse"], [{ seed: 1 }], [{ seed: 2 }]] as const;
 
 /** The line of one statement; its operands were built before. */
-const at = <Name extends "load" | "store" | "calculate" | "if" | "loop" | "while" | "effect">(name: Name) =>
-  (k: KernelBuilder, line: number, ...args: Parameters<KernelBuilder[Name]>): ReturnType<KernelBuilder[Name]> =>
+const at =
+  <Name extends "load" | "store" | "calculate" | "if" | "loop" | "while" | "effect">(name: Name) =>
+  (
+    k: KernelBuilder,
+    line: number,
+    ...args: Parameters<KernelBuilder[Name]>
+  ): ReturnType<KernelBuilder[Name]> =>
     (k.at(line)[name] as (...args: readonly unknown[]) => ReturnType<KernelBuilder[Name]>)(...args);
 const loadAt = at("load");
 const storeAt = at("store");
@@ -136,7 +149,11 @@ describe("races on shared memory", () => {
       k.if(k.compare("equal", t, I(0)), () => k.store(s, I(0), I(0)));
       barrier(k);
       k.at(10).op("atomic", { element: i32, lanes: 1 }, [I(0), I(1)], {
-        array: { kind: "shared", array: s }, offset: 0, operation: "add", order: "relaxed", scope: "block",
+        array: { kind: "shared", array: s },
+        offset: 0,
+        operation: "add",
+        order: "relaxed",
+        scope: "block",
       });
       if (!mixed) barrier(k);
       k.if(k.compare("equal", t, I(3)), () => loadAt(k, 20, s, I(0)));
@@ -183,8 +200,12 @@ describe("races on device memory", () => {
     const t = k.builtin("threadIndexX");
     storeAt(k, 10, y, t, t);
     barrier(k);
-    await expect(run({ kernel: k.build(), grid: [2, 1, 1], args: { y: new Int32Array(32) } })).rejects.toMatchObject({ fault: "race" });
-    await expect(run({ kernel: k.build(), grid: [1, 1, 1], args: { y: new Int32Array(32) } })).resolves.toBeDefined();
+    await expect(
+      run({ kernel: k.build(), grid: [2, 1, 1], args: { y: new Int32Array(32) } }),
+    ).rejects.toMatchObject({ fault: "race" });
+    await expect(
+      run({ kernel: k.build(), grid: [1, 1, 1], args: { y: new Int32Array(32) } }),
+    ).resolves.toBeDefined();
   });
 
   it("not through a barrier of one block", async () => {
@@ -222,7 +243,11 @@ describe("races on device memory", () => {
     barrier(k);
     k.if(k.compare("equal", t, I(0)), () => {
       const old = k.op("atomic", { element: i32, lanes: 1 }, [I(0), I(1)], {
-        array: { kind: "buffer", parameter: counter }, offset: 0, operation: "add", order, scope: "device",
+        array: { kind: "buffer", parameter: counter },
+        offset: 0,
+        operation: "add",
+        order,
+        scope: "device",
       });
       k.store(last, I(0), old);
     });
@@ -230,7 +255,9 @@ describe("races on device memory", () => {
     if (fences) k.effect("fence", [], { scope: "device" });
     k.if(k.compare("equal", k.load(last, I(0)), I(3)), () => {
       const other = k.variable("other", i32);
-      k.loop(I(0), I(4), I(1), (n) => k.write(other, loadAt(k, 20, data, k.calculate("add", k.calculate("mul", n, I(32)), t))));
+      k.loop(I(0), I(4), I(1), (n) =>
+        k.write(other, loadAt(k, 20, data, k.calculate("add", k.calculate("mul", n, I(32)), t))),
+      );
     });
     return k.build();
   }
@@ -248,7 +275,8 @@ describe("races on device memory", () => {
   it("a last block without order", async () => {
     const args = { data: new Int32Array(128), counter: new Int32Array(1) };
     await expect(run({ kernel: lastBlock("relaxed", false), grid: [4, 1, 1], args })).rejects.toMatchObject({
-      fault: "race", details: { positions: [{ line: 20 }, { line: 10 }] },
+      fault: "race",
+      details: { positions: [{ line: 20 }, { line: 10 }] },
     });
   });
 });
@@ -263,22 +291,46 @@ describe("accesses", () => {
   it("out of bounds, loads and stores, below and above", async () => {
     const x = new Float32Array(40);
     const out = (build: (k: KernelBuilder, t: IrValue) => void) => faultOf(simple(build), { x });
-    expect(await out((k, t) => void loadAt(k, 7, k.buffer("x", f32), k.calculate("add", t, I(9))))).toEqual(fault("outOfBounds", 7));
-    expect(await out((k, t) => storeAt(k, 7, k.buffer("x", f32), k.calculate("sub", t, I(1)), F(0)))).toEqual(fault("outOfBounds", 7));
-    expect(await out((k, t) => storeAt(k, 7, k.shared("s", f32, 31), t, F(0)))).toEqual(fault("outOfBounds", 7));
-    expect(await out((k, t) => void loadAt(k, 7, k.table("c", f32, [1, 2]), t))).toEqual(fault("outOfBounds", 7));
-    expect(await out((k, t) => void loadAt(k, 7, k.buffer("x", f32), k.calculate("mul", t, I(2)), { lanes: 2 }))).toEqual(fault("outOfBounds", 7));
-    await expect(run({ kernel: simple((k, t) => void k.load(k.buffer("x", f32), k.calculate("add", t, I(9)))), args: { x } })).rejects.toThrow(
+    expect(await out((k, t) => void loadAt(k, 7, k.buffer("x", f32), k.calculate("add", t, I(9))))).toEqual(
+      fault("outOfBounds", 7),
+    );
+    expect(await out((k, t) => storeAt(k, 7, k.buffer("x", f32), k.calculate("sub", t, I(1)), F(0)))).toEqual(
+      fault("outOfBounds", 7),
+    );
+    expect(await out((k, t) => storeAt(k, 7, k.shared("s", f32, 31), t, F(0)))).toEqual(
+      fault("outOfBounds", 7),
+    );
+    expect(await out((k, t) => void loadAt(k, 7, k.table("c", f32, [1, 2]), t))).toEqual(
+      fault("outOfBounds", 7),
+    );
+    expect(
+      await out((k, t) => void loadAt(k, 7, k.buffer("x", f32), k.calculate("mul", t, I(2)), { lanes: 2 })),
+    ).toEqual(fault("outOfBounds", 7));
+    await expect(
+      run({
+        kernel: simple((k, t) => void k.load(k.buffer("x", f32), k.calculate("add", t, I(9)))),
+        args: { x },
+      }),
+    ).rejects.toThrow(
       "kernel test, block (0, 0, 0): thread 31: element 40 of array x, which has 40 at kernel.ts:3:1",
     );
   });
   it("misaligned vectors", async () => {
     const x = new Float32Array(80);
-    expect(await faultOf(simple((k, t) => void loadAt(k, 7, k.buffer("x", f32), k.calculate("mul", t, I(2)), { lanes: 4 })), { x })).toEqual(fault("misaligned", 7));
-    expect(await faultOf(simple((k, t) => storeAt(k, 7, k.shared("s", f32, 80), t, constant(f32, 1, 2))))).toEqual(fault("misaligned", 7));
+    expect(
+      await faultOf(
+        simple((k, t) => void loadAt(k, 7, k.buffer("x", f32), k.calculate("mul", t, I(2)), { lanes: 4 })),
+        { x },
+      ),
+    ).toEqual(fault("misaligned", 7));
+    expect(
+      await faultOf(simple((k, t) => storeAt(k, 7, k.shared("s", f32, 80), t, constant(f32, 1, 2)))),
+    ).toEqual(fault("misaligned", 7));
   });
   it("shared memory that nobody wrote", async () => {
-    expect(await faultOf(simple((k, t) => void loadAt(k, 7, k.shared("s", f32, 32), t)))).toEqual(fault("unwrittenShared", 7));
+    expect(await faultOf(simple((k, t) => void loadAt(k, 7, k.shared("s", f32, 32), t)))).toEqual(
+      fault("unwrittenShared", 7),
+    );
   });
   it("variables that nobody assigned", async () => {
     const kernel = simple((k, t) => {
@@ -292,7 +344,9 @@ describe("accesses", () => {
     expect(y[29]).toBe(y[29]);
   });
   it("assertions", async () => {
-    const kernel = simple((k, t) => effectAt(k, 7, "assert", [k.compare("notEqual", t, I(5))], { message: "no five" }));
+    const kernel = simple((k, t) =>
+      effectAt(k, 7, "assert", [k.compare("notEqual", t, I(5))], { message: "no five" }),
+    );
     expect(await faultOf(kernel)).toEqual(fault("assert", 7));
     await expect(run({ kernel })).rejects.toThrow("thread 5: assertion failed: no five");
   });
@@ -314,7 +368,12 @@ describe("coming together", () => {
   it("a collective in one branch", async () => {
     const k = new KernelBuilder();
     const t = k.builtin("threadIndexX");
-    ifAt(k, 5, k.compare("less", t, I(16)), () => void k.at(7).op("shuffle", { element: i32, lanes: 1 }, [t, I(1)], { mode: "xor", width: 32 }));
+    ifAt(
+      k,
+      5,
+      k.compare("less", t, I(16)),
+      () => void k.at(7).op("shuffle", { element: i32, lanes: 1 }, [t, I(1)], { mode: "xor", width: 32 }),
+    );
     const found = await faultOf(k.build());
     expect(found[0]).toBe("divergentCollective");
     expect(found[1]).toBe(7);
@@ -323,10 +382,14 @@ describe("coming together", () => {
     const k = new KernelBuilder();
     const y = k.buffer("y", i32);
     const t = k.builtin("threadIndexX");
-    k.if(k.compare("less", t, I(16)), () => {
-      const v = k.op("shuffle", { element: i32, lanes: 1 }, [t, I(1)], { mode: "xor", width: 32 });
-      k.store(y, t, v);
-    }, () => k.jump("exit"));
+    k.if(
+      k.compare("less", t, I(16)),
+      () => {
+        const v = k.op("shuffle", { element: i32, lanes: 1 }, [t, I(1)], { mode: "xor", width: 32 });
+        k.store(y, t, v);
+      },
+      () => k.jump("exit"),
+    );
     const out = new Int32Array(32);
     expect(await faultOf(k.build(), { y: out })).toEqual(fault("none"));
     expect([...out.slice(0, 4)]).toEqual([1, 0, 3, 2]);
@@ -339,7 +402,11 @@ describe("coming together", () => {
     expect(found.slice(0, 2)).toEqual(["divergentBarrier", 7]);
     const k2 = new KernelBuilder();
     const w = k2.builtin("subgroupIndex");
-    k2.if(k2.compare("equal", w, I(0)), () => k2.at(7).effect("blockBarrier", [], {}), () => k2.at(9).effect("blockBarrier", [], {}));
+    k2.if(
+      k2.compare("equal", w, I(0)),
+      () => k2.at(7).effect("blockBarrier", [], {}),
+      () => k2.at(9).effect("blockBarrier", [], {}),
+    );
     expect(await faultOf(k2.build({ block: [64, 1, 1] }))).toEqual(fault("divergentBarrier", 9, 7));
   });
   it("a loop of different lengths around a barrier", async () => {
@@ -358,13 +425,20 @@ describe("coming together", () => {
   it("a deadlock says who waits where", async () => {
     const k = new KernelBuilder();
     const w = k.builtin("subgroupIndex");
-    k.if(k.compare("equal", w, I(0)), () => k.at(7).effect("namedBarrier", [I(1)], { action: "sync", threads: 64 }));
+    k.if(k.compare("equal", w, I(0)), () =>
+      k.at(7).effect("namedBarrier", [I(1)], { action: "sync", threads: 64 }),
+    );
     expect(await faultOf(k.build({ block: [64, 1, 1] }))).toEqual(fault("deadlock", 7));
   });
   it("a loop that waits for memory that nobody changes", async () => {
     const k = new KernelBuilder();
     const flag = k.buffer("flag", i32);
-    whileAt(k, 7, () => k.compare("equal", k.load(flag, I(0), { cache: "volatile" }), I(0)), () => {});
+    whileAt(
+      k,
+      7,
+      () => k.compare("equal", k.load(flag, I(0), { cache: "volatile" }), I(0)),
+      () => {},
+    );
     expect(await faultOf(k.build(), { flag: new Int32Array(1) })).toEqual(fault("deadlock", 7));
   });
 });
@@ -393,8 +467,12 @@ describe("named barriers", () => {
   it("must agree on their threads", async () => {
     const k = new KernelBuilder();
     const w = k.builtin("subgroupIndex");
-    k.if(k.compare("equal", w, I(0)), () => k.at(7).effect("namedBarrier", [I(1)], { action: "arrive", threads: 64 }));
-    k.if(k.compare("equal", w, I(1)), () => k.at(9).effect("namedBarrier", [I(1)], { action: "sync", threads: 96 }));
+    k.if(k.compare("equal", w, I(0)), () =>
+      k.at(7).effect("namedBarrier", [I(1)], { action: "arrive", threads: 64 }),
+    );
+    k.if(k.compare("equal", w, I(1)), () =>
+      k.at(9).effect("namedBarrier", [I(1)], { action: "sync", threads: 96 }),
+    );
     expect(await faultOf(k.build({ block: [96, 1, 1] }))).toEqual(fault("divergentBarrier", 9, 7));
   });
 });

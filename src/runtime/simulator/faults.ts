@@ -4,17 +4,35 @@ import type { Block, Warp } from "./state.ts";
 
 /** The kinds of faults. */
 export type Fault =
-  | "race" | "outOfBounds" | "misaligned" | "unwrittenShared" | "uninitialisedRegister" | "divergentCollective"
-  | "divergentBarrier" | "deadlock" | "proxy" | "inFlight" | "barrierPhase" | "expectedBytes" | "assert"
-  | "integerDivision" | "missingFence";
+  | "race"
+  | "outOfBounds"
+  | "misaligned"
+  | "unwrittenShared"
+  | "uninitialisedRegister"
+  | "divergentCollective"
+  | "divergentBarrier"
+  | "deadlock"
+  | "proxy"
+  | "inFlight"
+  | "barrierPhase"
+  | "expectedBytes"
+  | "assert"
+  | "integerDivision"
+  | "missingFence";
 
 /** The error of a fault. `sites` and `threads` are the most relevant first; {0}, {1}… in the message become their lines. */
 export function faultError(
-  block: Block, fault: Fault, message: string, threads: readonly number[], sites: readonly number[],
+  block: Block,
+  fault: Fault,
+  message: string,
+  threads: readonly number[],
+  sites: readonly number[],
 ): SimulationError {
   const { kernel } = block.launch.program;
   const positions: (SourcePosition | undefined)[] = sites.map((site) => kernel.positions[site]);
-  const placed = message.replace(/\{(\d)\}/g, (_, position: string) => formatPosition(positions[Number(position)]));
+  const placed = message.replace(/\{(\d)\}/g, (_, position: string) =>
+    formatPosition(positions[Number(position)]),
+  );
   return new SimulationError(
     `kernel ${kernel.name}, block (${block.x}, ${block.y}, ${block.z}): ${placed}`,
     fault,

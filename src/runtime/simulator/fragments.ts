@@ -61,7 +61,8 @@ export function mapB(n: number, k: number, element: ElementType): ElementMap {
     const [group, inGroup] = [lane >> 2, lane & 3];
     for (let register = 0; register < registers; register++) {
       for (let part = 0; part < packed; part++) {
-        map[group * k + inGroup * packed + part + 4 * packed * register] = (register * packed + part) * matrixLanes + lane;
+        map[group * k + inGroup * packed + part + 4 * packed * register] =
+          (register * packed + part) * matrixLanes + lane;
       }
     }
   }
@@ -95,7 +96,10 @@ export function mapOpaque(count: number): ElementMap {
 /** Whether a register element is a fragment element as it stands. */
 function isDirect(range: RangePlan, element: ElementType): boolean {
   if (range.element === element.name) return true;
-  return (range.element === "f32" && element.name === "tf32") || (range.element === "tf32" && element.name === "f32");
+  return (
+    (range.element === "f32" && element.name === "tf32") ||
+    (range.element === "tf32" && element.name === "f32")
+  );
 }
 
 /** Elements that a lane's registers hold. */
@@ -114,7 +118,8 @@ export function readFragment(warp: Warp, range: RangePlan, element: ElementType,
   const bits = fragmentBits(element);
   const count = elementsIn(range, element);
   for (let lane = 0; lane < matrixLanes; lane++) {
-    for (let number = 0; number < count; number++) target[number * matrixLanes + lane] = elementOf(words, number, lane, element, bits);
+    for (let number = 0; number < count; number++)
+      target[number * matrixLanes + lane] = elementOf(words, number, lane, element, bits);
   }
 }
 
@@ -122,7 +127,13 @@ function storage(element: ElementType): StorageType {
   return element.name === "tf32" ? types.f32 : (element as StorageType);
 }
 
-function elementOf(words: Uint32Array, number: number, lane: number, element: ElementType, bits: number): number {
+function elementOf(
+  words: Uint32Array,
+  number: number,
+  lane: number,
+  element: ElementType,
+  bits: number,
+): number {
   if (bits === 64) {
     const low = BigInt(words[2 * number * matrixLanes + lane]!);
     const high = BigInt(words[(2 * number + 1) * matrixLanes + lane]!);
@@ -134,7 +145,12 @@ function elementOf(words: Uint32Array, number: number, lane: number, element: El
 }
 
 /** Puts a fragment into registers. */
-export function writeFragment(warp: Warp, range: RangePlan, element: ElementType, source: Float64Array): void {
+export function writeFragment(
+  warp: Warp,
+  range: RangePlan,
+  element: ElementType,
+  source: Float64Array,
+): void {
   if (element.name === "b1" || isDirect(range, element)) {
     warp[range.bank as "f"].set(source.subarray(0, range.slots * matrixLanes), range.slot);
     return;
@@ -190,7 +206,13 @@ export function writeWords(warp: Warp, range: RangePlan, words: Uint32Array): vo
   }
 }
 
-function slotValue(words: Uint32Array, slot: number, lane: number, element: ElementType, bits: number): number | bigint {
+function slotValue(
+  words: Uint32Array,
+  slot: number,
+  lane: number,
+  element: ElementType,
+  bits: number,
+): number | bigint {
   if (bits === 64) {
     const low = BigInt(words[2 * slot * matrixLanes + lane]!);
     return fromBits(storage(element), (BigInt(words[(2 * slot + 1) * matrixLanes + lane]!) << 32n) | low);
@@ -201,7 +223,12 @@ function slotValue(words: Uint32Array, slot: number, lane: number, element: Elem
 }
 
 /** Words of packed f16 or bf16 pairs go into their registers by table; others the general way. */
-export function writeHalfWords(warp: Warp, range: RangePlan, words: Uint32Array, table: Float64Array | undefined): void {
+export function writeHalfWords(
+  warp: Warp,
+  range: RangePlan,
+  words: Uint32Array,
+  table: Float64Array | undefined,
+): void {
   if (table === undefined) {
     writeWords(warp, range, words);
     return;
@@ -211,6 +238,7 @@ export function writeHalfWords(warp: Warp, range: RangePlan, words: Uint32Array,
     const shift = 16 * (slot & 1);
     const from = (slot >> 1) * matrixLanes;
     const to = range.slot + slot * matrixLanes;
-    for (let lane = 0; lane < matrixLanes; lane++) f[to + lane] = table[(words[from + lane]! >>> shift) & 0xffff]!;
+    for (let lane = 0; lane < matrixLanes; lane++)
+      f[to + lane] = table[(words[from + lane]! >>> shift) & 0xffff]!;
   }
 }

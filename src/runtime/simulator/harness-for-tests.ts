@@ -10,14 +10,20 @@ export type TestArgument =
   | ArrayBufferView
   | number
   | bigint
-  | { readonly array: ArrayBufferView; readonly sizes: readonly number[]; readonly strides: readonly number[] };
+  | {
+      readonly array: ArrayBufferView;
+      readonly sizes: readonly number[];
+      readonly strides: readonly number[];
+    };
 
 export interface TestRun {
   readonly kernel: KernelIr;
   readonly grid?: readonly [number, number, number];
   readonly args?: Readonly<Record<string, TestArgument>>;
   /** Sizes and strides of array parameters of higher rank. */
-  readonly shapes?: Readonly<Record<string, { readonly sizes: readonly number[]; readonly strides: readonly number[] }>>;
+  readonly shapes?: Readonly<
+    Record<string, { readonly sizes: readonly number[]; readonly strides: readonly number[] }>
+  >;
   readonly options?: SimulatorOptions;
 }
 
@@ -57,14 +63,24 @@ export async function load({ kernel, args = {}, shapes = {}, options = {} }: Tes
         return { kind: "pointer", buffer: upload(array), byteOffset: 0, byteLength: array.byteLength };
       }
       case "size":
-        return { kind: "number", value: shapes[name]?.sizes[slot.dimension] ?? (argument as Uint8Array).length };
+        return {
+          kind: "number",
+          value: shapes[name]?.sizes[slot.dimension] ?? (argument as Uint8Array).length,
+        };
       case "stride":
         return { kind: "number", value: shapes[name]?.strides[slot.dimension] ?? 1 };
       case "scalar":
         return { kind: "number", value: argument as number };
       default: {
-        const { array, sizes, strides } = argument as { array: ArrayBufferView } & Pick<TensorView, "sizes" | "strides">;
-        return { kind: "tensorMap", map: slot.map, view: { buffer: upload(array), byteOffset: 0, sizes, strides } };
+        const { array, sizes, strides } = argument as { array: ArrayBufferView } & Pick<
+          TensorView,
+          "sizes" | "strides"
+        >;
+        return {
+          kind: "tensorMap",
+          map: slot.map,
+          view: { buffer: upload(array), byteOffset: 0, sizes, strides },
+        };
       }
     }
   });

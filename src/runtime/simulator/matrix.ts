@@ -1,13 +1,24 @@
 /** @file Matrix operations of one subgroup: ldmatrix, stmatrix, mma.sync, wmma. */
 import { UnsupportedError } from "../../errors.ts";
 import { type TypeName, types } from "../../types/types.ts";
-import { type SharedArrayFacts, readGlobal, readShared, readTable, type TableFacts, writeGlobal, writeShared } from "./access.ts";
+import { readGlobal, readShared, readTable, writeGlobal, writeShared } from "./access.ts";
 import type { BufferBinding } from "./arguments.ts";
+import type { SharedArrayFacts, TableFacts } from "./array-facts.ts";
 import { requireTogether } from "./barriers.ts";
 import { laneFault } from "./faults.ts";
 import {
-  elementsIn, type ElementMap, mapA, mapAccumulator, mapB, mapOpaque, matrixLanes, type RangePlan, readFragment,
-  readWords, writeFragment, writeHalfWords,
+  type ElementMap,
+  elementsIn,
+  mapA,
+  mapAccumulator,
+  mapB,
+  mapOpaque,
+  matrixLanes,
+  type RangePlan,
+  readFragment,
+  readWords,
+  writeFragment,
+  writeHalfWords,
 } from "./fragments.ts";
 import { decode, encode, halfTable } from "./numbers.ts";
 import { type IndexSource, readIndex } from "./operands.ts";
@@ -29,7 +40,13 @@ export interface AccessPlan {
 function requireWidth(warp: Warp, m: LaneSet, site: number): void {
   requireTogether(warp, m, site, false);
   if (warp.width !== matrixLanes || m.count !== matrixLanes) {
-    laneFault(warp, m.lanes[0]!, site, "divergentCollective", `a matrix operation needs a subgroup of ${matrixLanes} lanes, here ${m.count} of ${warp.width},`);
+    laneFault(
+      warp,
+      m.lanes[0]!,
+      site,
+      "divergentCollective",
+      `a matrix operation needs a subgroup of ${matrixLanes} lanes, here ${m.count} of ${warp.width},`,
+    );
   }
 }
 
@@ -61,7 +78,8 @@ function findRows(warp: Warp, site: number, plan: EightByEightPlan, write: boole
     else readShared(warp, lane, site, array, element, perRow);
   }
   if (warp.counters !== undefined) {
-    for (let matrix = 0; matrix < count; matrix++) warp.counters.addSharedAccess([...rowPositions.subarray(8 * matrix, 8 * matrix + 8)], 16);
+    for (let matrix = 0; matrix < count; matrix++)
+      warp.counters.addSharedAccess([...rowPositions.subarray(8 * matrix, 8 * matrix + 8)], 16);
     warp.counters.addMatrix(write ? "stmatrix" : "ldmatrix");
   }
 }
@@ -79,7 +97,8 @@ export function loadMatrix(warp: Warp, m: LaneSet, site: number, plan: EightByEi
       if (plan.transpose) {
         const column = lane >> 2;
         const row = 8 * matrix + 2 * (lane & 3);
-        loadedWords[target] = u16[(rowPositions[row]! >> 1) + column]! | (u16[(rowPositions[row + 1]! >> 1) + column]! << 16);
+        loadedWords[target] =
+          u16[(rowPositions[row]! >> 1) + column]! | (u16[(rowPositions[row + 1]! >> 1) + column]! << 16);
       } else loadedWords[target] = u32[(rowPositions[8 * matrix + (lane >> 2)]! >> 2) + (lane & 3)]!;
     }
   }
@@ -133,7 +152,9 @@ interface ProductPlan extends ProductSpecification {
 }
 
 function productPlan(
-  kind: string, specification: ProductSpecification, maps: (depth: number) => readonly [ElementMap, ElementMap, ElementMap],
+  kind: string,
+  specification: ProductSpecification,
+  maps: (depth: number) => readonly [ElementMap, ElementMap, ElementMap],
 ): ProductPlan {
   const { m, n, k, a, b, accumulator, ranges } = specification;
   const depth = a === "b1" ? k / 32 : k;
@@ -147,7 +168,11 @@ function productPlan(
     mapA: forA,
     mapB: forB,
     mapC: forC,
-    fragments: [buffer(ranges[1], a, m * depth), buffer(ranges[2], b, n * depth), buffer(ranges[0], accumulator, m * n)],
+    fragments: [
+      buffer(ranges[1], a, m * depth),
+      buffer(ranges[2], b, n * depth),
+      buffer(ranges[0], accumulator, m * n),
+    ],
     matrices: [new Float64Array(m * depth), new Float64Array(n * depth), new Float64Array(m * n)],
     multiply: productOf(types[a], types[accumulator]),
   };
@@ -161,15 +186,28 @@ export function mmaPlan(specification: ProductSpecification): ProductPlan {
   // Words of bits lie as elements of 32 bits do.
   const elementA = a === "b1" ? types.u32 : types[a];
   const elementB = b === "b1" ? types.u32 : types[b];
-  return productPlan("mma", specification, (depth) => [mapA(m, depth, elementA), mapB(n, depth, elementB), mapAccumulator(m, n)]);
+  return productPlan("mma", specification, (depth) => [
+    mapA(m, depth, elementA),
+    mapB(n, depth, elementB),
+    mapAccumulator(m, n),
+  ]);
 }
 
 export function wmmaPlan(specification: ProductSpecification): ProductPlan {
   const { m, n } = specification;
-  return productPlan("wmma", specification, (depth) => [mapOpaque(m * depth), mapOpaque(n * depth), mapOpaque(m * n)]);
+  return productPlan("wmma", specification, (depth) => [
+    mapOpaque(m * depth),
+    mapOpaque(n * depth),
+    mapOpaque(m * n),
+  ]);
 }
 
-function gather(matrix: Float64Array, fragment: Float64Array, map: ElementMap, view: ((x: number) => number) | undefined): void {
+function gather(
+  matrix: Float64Array,
+  fragment: Float64Array,
+  map: ElementMap,
+  view: ((x: number) => number) | undefined,
+): void {
   if (view === undefined) for (let n = 0; n < map.length; n++) matrix[n] = fragment[map[n]!]!;
   else for (let n = 0; n < map.length; n++) matrix[n] = view(fragment[map[n]!]!);
 }
@@ -216,7 +254,13 @@ export function wmmaMemoryPlan(plan: WmmaMemoryPlan): WmmaMemoryPlan {
 }
 
 /** Calls `visit` with the position in the fragment and in the array of every element. B lies n-major in its fragment. */
-function eachWmmaElement(warp: Warp, m: LaneSet, site: number, plan: WmmaMemoryPlan, visit: (fragment: number, element: number) => void): void {
+function eachWmmaElement(
+  warp: Warp,
+  m: LaneSet,
+  site: number,
+  plan: WmmaMemoryPlan,
+  visit: (fragment: number, element: number) => void,
+): void {
   const { use, major, access } = plan;
   const rows = use === "b" ? plan.k : plan.m;
   const columns = use === "a" ? plan.k : plan.n;
@@ -224,8 +268,17 @@ function eachWmmaElement(warp: Warp, m: LaneSet, site: number, plan: WmmaMemoryP
   const leading = readIndex(warp, plan.leading, m.lanes[0]!);
   for (let n = 1; n < m.count; n++) {
     const lane = m.lanes[n]!;
-    if (readIndex(warp, access.index, lane) + access.offset !== base || readIndex(warp, plan.leading, lane) !== leading) {
-      laneFault(warp, lane, site, "divergentCollective", "lanes of one subgroup give a wmma access different addresses");
+    if (
+      readIndex(warp, access.index, lane) + access.offset !== base ||
+      readIndex(warp, plan.leading, lane) !== leading
+    ) {
+      laneFault(
+        warp,
+        lane,
+        site,
+        "divergentCollective",
+        "lanes of one subgroup give a wmma access different addresses",
+      );
     }
   }
   for (let row = 0; row < rows; row++) {
@@ -236,11 +289,27 @@ function eachWmmaElement(warp: Warp, m: LaneSet, site: number, plan: WmmaMemoryP
   }
 }
 
-function checkElement(warp: Warp, lane: number, site: number, access: AccessPlan, element: number, write: boolean): void {
+function checkElement(
+  warp: Warp,
+  lane: number,
+  site: number,
+  access: AccessPlan,
+  element: number,
+  write: boolean,
+): void {
   if (warp.block.shadow === undefined) return;
-  if (access.array !== undefined) (write ? writeShared : readShared)(warp, lane, site, access.array, element, 1);
+  if (access.array !== undefined)
+    (write ? writeShared : readShared)(warp, lane, site, access.array, element, 1);
   else if (access.table !== undefined) readTable(warp, lane, site, access.table, element, 1);
-  else (write ? writeGlobal : readGlobal)(warp, lane, site, warp.args[access.parameter!] as BufferBinding, element, 1);
+  else
+    (write ? writeGlobal : readGlobal)(
+      warp,
+      lane,
+      site,
+      warp.args[access.parameter!] as BufferBinding,
+      element,
+      1,
+    );
 }
 
 export function wmmaLoad(warp: Warp, m: LaneSet, site: number, plan: WmmaMemoryPlan): void {

@@ -1,6 +1,13 @@
 /** @file Arithmetic that generated text calls: what is more than an expression, and tables of narrow floats. */
 import {
-  bf16FromBits, bf16ToBits, e4m3FromBits, e4m3ToBits, e5m2FromBits, e5m2ToBits, f16FromBits, f16ToBits,
+  bf16FromBits,
+  bf16ToBits,
+  e4m3FromBits,
+  e4m3ToBits,
+  e5m2FromBits,
+  e5m2ToBits,
+  f16FromBits,
+  f16ToBits,
 } from "../../types/bits.ts";
 import { type Conversion, conversion } from "../../types/convert.ts";
 import { types } from "../../types/types.ts";
@@ -16,10 +23,16 @@ export const e4m3Values: Float64Array = table(256, e4m3FromBits);
 export const e5m2Values: Float64Array = table(256, e5m2FromBits);
 
 const valuesByType: { readonly [name: string]: Float64Array | undefined } = {
-  f16: f16Values, bf16: bf16Values, e4m3: e4m3Values, e5m2: e5m2Values,
+  f16: f16Values,
+  bf16: bf16Values,
+  e4m3: e4m3Values,
+  e5m2: e5m2Values,
 };
 const bitsByType: { readonly [name: string]: ((x: number) => number) | undefined } = {
-  f16: f16ToBits, bf16: bf16ToBits, e4m3: e4m3ToBits, e5m2: e5m2ToBits,
+  f16: f16ToBits,
+  bf16: bf16ToBits,
+  e4m3: e4m3ToBits,
+  e5m2: e5m2ToBits,
 };
 
 /** Values of a type of 16 bits by pattern, undefined for others. */
@@ -40,7 +53,9 @@ export function encode(element: string, value: number): number | bigint {
 
 /** Conversions by "from_to". */
 export const conversions: { readonly [name: string]: Conversion } = Object.fromEntries(
-  Object.values(types).flatMap((from) => Object.values(types).map((to) => [`${from.name}_${to.name}`, conversion(from, to)])),
+  Object.values(types).flatMap((from) =>
+    Object.values(types).map((to) => [`${from.name}_${to.name}`, conversion(from, to)]),
+  ),
 );
 
 export function roundEven(x: number): number {
@@ -123,7 +138,8 @@ function byteOf(word: number, position: number, signed: boolean): number {
 /** Four products of packed bytes plus c. */
 export function dot4(a: number, signedA: boolean, b: number, signedB: boolean, c: number): number {
   let sum = c;
-  for (let position = 0; position < 4; position++) sum = (sum + byteOf(a, position, signedA) * byteOf(b, position, signedB)) | 0;
+  for (let position = 0; position < 4; position++)
+    sum = (sum + byteOf(a, position, signedA) * byteOf(b, position, signedB)) | 0;
   return sum;
 }
 

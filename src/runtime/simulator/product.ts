@@ -12,7 +12,14 @@ import { truncateToTF32 } from "../../types/round.ts";
 import { type ElementType, isFloat } from "../../types/types.ts";
 
 /** D[m][n] = C[m][n] + Σ A[m][k]·B[n][k], in place in `c`. b1 operands are words: `k` counts those. */
-export type Product = (a: Float64Array, b: Float64Array, c: Float64Array, m: number, n: number, k: number) => void;
+export type Product = (
+  a: Float64Array,
+  b: Float64Array,
+  c: Float64Array,
+  m: number,
+  n: number,
+  k: number,
+) => void;
 
 /** The product of given element types. */
 export function productOf(a: ElementType, accumulator: ElementType): Product {
@@ -22,7 +29,14 @@ export function productOf(a: ElementType, accumulator: ElementType): Product {
   return accumulator.name === "f32" ? singleProduct : roundedProduct(roundingTo(accumulator));
 }
 
-function singleProduct(a: Float64Array, b: Float64Array, c: Float64Array, m: number, n: number, k: number): void {
+function singleProduct(
+  a: Float64Array,
+  b: Float64Array,
+  c: Float64Array,
+  m: number,
+  n: number,
+  k: number,
+): void {
   for (let i = 0; i < m; i++) {
     for (let j = 0; j < n; j++) {
       let sum = 0;
@@ -44,7 +58,14 @@ function roundedProduct(round: (x: number) => number): Product {
   };
 }
 
-function doubleProduct(a: Float64Array, b: Float64Array, c: Float64Array, m: number, n: number, k: number): void {
+function doubleProduct(
+  a: Float64Array,
+  b: Float64Array,
+  c: Float64Array,
+  m: number,
+  n: number,
+  k: number,
+): void {
   for (let i = 0; i < m; i++) {
     for (let j = 0; j < n; j++) {
       let sum = c[i * n + j]!;
@@ -54,21 +75,37 @@ function doubleProduct(a: Float64Array, b: Float64Array, c: Float64Array, m: num
   }
 }
 
-function integerProduct(a: Float64Array, b: Float64Array, c: Float64Array, m: number, n: number, k: number): void {
+function integerProduct(
+  a: Float64Array,
+  b: Float64Array,
+  c: Float64Array,
+  m: number,
+  n: number,
+  k: number,
+): void {
   for (let i = 0; i < m; i++) {
     for (let j = 0; j < n; j++) {
       let sum = c[i * n + j]! | 0;
-      for (let x = i * k, y = j * k, end = x + k; x < end; x++, y++) sum = (sum + Math.imul(a[x]!, b[y]!)) | 0;
+      for (let x = i * k, y = j * k, end = x + k; x < end; x++, y++)
+        sum = (sum + Math.imul(a[x]!, b[y]!)) | 0;
       c[i * n + j] = sum;
     }
   }
 }
 
-function bitProduct(a: Float64Array, b: Float64Array, c: Float64Array, m: number, n: number, words: number): void {
+function bitProduct(
+  a: Float64Array,
+  b: Float64Array,
+  c: Float64Array,
+  m: number,
+  n: number,
+  words: number,
+): void {
   for (let i = 0; i < m; i++) {
     for (let j = 0; j < n; j++) {
       let sum = c[i * n + j]! | 0;
-      for (let x = i * words, y = j * words, end = x + words; x < end; x++, y++) sum = (sum + ones(a[x]! & b[y]!)) | 0;
+      for (let x = i * words, y = j * words, end = x + words; x < end; x++, y++)
+        sum = (sum + ones(a[x]! & b[y]!)) | 0;
       c[i * n + j] = sum;
     }
   }

@@ -1,14 +1,11 @@
-/** @file A loaded kernel: the generated text made a function, and what the simulator looks up in the kernel by site. */
-import { UnsupportedError } from "../../errors.ts";
+/** @file A loaded kernel: what its text returned, and what the simulator looks up in it by site. */
 import type { AnyOperation, KernelIr, Statement } from "../../ir/nodes.ts";
 import { visitStatements } from "../../ir/parameters.ts";
-import type { Module } from "../backend.ts";
-import { services } from "./services.ts";
-import type { Warp } from "./state.ts";
 
 /** What generated text returns. */
 export interface GeneratedKernel {
-  readonly main: (warp: Warp) => Generator<void, void, void>;
+  /** The generator of one subgroup, given its state. */
+  readonly main: (warp: object) => Generator<void, void, void>;
   readonly checks: boolean;
   readonly counters: boolean;
   readonly floats: number;
@@ -36,14 +33,15 @@ export interface Numbering {
 
 /** A kernel ready to run. */
 export class Program {
-  readonly generated: GeneratedKernel;
   readonly numbering: Numbering;
   readonly statements: ReadonlyMap<number, Statement>;
   /** Checks of each register element, as bits: see {@link GeneratedKernel.checked}. */
   readonly checkedElements: Uint8Array;
 
-  constructor(readonly kernel: KernelIr, text: string) {
-    this.generated = compile(text);
+  constructor(
+    readonly kernel: KernelIr,
+    readonly generated: GeneratedKernel,
+  ) {
     this.numbering = numberingOf(kernel);
     const statements = new Map<number, Statement>();
     visitStatements(kernel.body, (statement) => {
@@ -85,33 +83,21 @@ export class Program {
   }
 }
 
-/** @throws UnsupportedError where a content security policy forbids to make functions from text */
-function compile(text: string): GeneratedKernel {
-  let make: (given: typeof services) => GeneratedKernel;
-  try {
-    make = new Function("services", text) as typeof make;
-  } catch (cause) {
-    if (cause instanceof SyntaxError) throw cause;
-    throw new UnsupportedError(
-      "the simulator makes functions from generated text, which this page's content security policy forbids; " +
-        "allow 'unsafe-eval' in script-src, or use another device",
-      { cause },
-    );
-  }
-  return make(services);
-}
-
 function numberingOf(kernel: KernelIr): Numbering {
   const threads = kernel.block[0] * kernel.block[1] * kernel.block[2];
   const warps = Math.ceil(threads / kernel.subgroupSize);
-  const words = kernel.shared.some(({ purpose }) => purpose === "barrier") ? Math.ceil(kernel.sharedBytes / 8) : 0;
+  const words = kernel.shared.some(({ purpose }) => purpose === "barrier")
+    ? Math.ceil(kernel.sharedBytes / 8)
+    : 0;
   const barriers = threads;
   const bulkEngines = barriers + words;
   const matrixEngines = bulkEngines + warps;
-  return { threads, warps, barriers, bulkEngines, matrixEngines, size: matrixEngines + Math.ceil(threads / 128) };
-}
-
-/** Loads a module's text. */
-export function loadProgram(module: Module): Program {
-  return new Program(module.ir, module.text);
+  return {
+    threads,
+    warps,
+    barriers,
+    bulkEngines,
+    matrixEngines,
+    size: matrixEngines + Math.ceil(threads / 128),
+  };
 }

@@ -1,16 +1,19 @@
 /** @file Register variables: whether they were assigned, and whether an asynchronous product holds them. */
+
+import { unassigned } from "./diagnostics.ts";
 import { faultError } from "./faults.ts";
 import type { RangePlan } from "./fragments.ts";
-import { unassigned } from "./diagnostics.ts";
 import type { Warp } from "./state.ts";
 
 /** A product in flight holds the register. */
 function complainHeld(warp: Warp, lane: number, site: number, element: number, write: boolean): never {
   const product = warp.productSite[element]!;
   throw faultError(
-    warp.block, "inFlight",
+    warp.block,
+    "inFlight",
     `thread ${warp.first + lane} ${write ? "writes" : "reads"} a register at {0} that the asynchronous product at {1} holds; put warpgroupWait between them`,
-    [warp.first + lane], [site, product],
+    [warp.first + lane],
+    [site, product],
   );
 }
 

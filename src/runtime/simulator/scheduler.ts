@@ -8,7 +8,7 @@
 import { forgetSharedClocks } from "./access.ts";
 import { leaveBlock, leaveCluster } from "./barriers.ts";
 import { faultError } from "./faults.ts";
-import { NodePool, Shadow } from "./shadow.ts";
+import { NodePool, Shadow } from "./shadow-cells.ts";
 import { Block, Group, type Launch, type Schedule, Warp } from "./state.ts";
 
 /** Groups that may wait for each other at the same time. */
@@ -29,7 +29,10 @@ export class LaunchRun {
   private lastChanges = -1;
   private finishedGroups = 0;
 
-  constructor(readonly launch: Launch, private readonly chosen: readonly (readonly [number, number, number])[] | undefined) {
+  constructor(
+    readonly launch: Launch,
+    private readonly chosen: readonly (readonly [number, number, number])[] | undefined,
+  ) {
     const { cluster } = launch.program.kernel;
     const [x, y, z] = cluster ?? [1, 1, 1];
     this.extents = [launch.gridX / x, launch.gridY / y, launch.gridZ / z];
@@ -81,7 +84,11 @@ export class LaunchRun {
     const number = this.next++;
     const group = this.idle.pop() ?? makeGroup(this.launch);
     const [width, height] = this.extents;
-    const place = this.chosen?.[number] ?? [number % width, Math.floor(number / width) % height, Math.floor(number / (width * height))];
+    const place = this.chosen?.[number] ?? [
+      number % width,
+      Math.floor(number / width) % height,
+      Math.floor(number / (width * height)),
+    ];
     beginGroup(group, number, place, this.chosen !== undefined);
     this.active.push(group);
     return true;
@@ -96,7 +103,15 @@ function makeGroup(launch: Launch): Group {
   const group = new Group(launch, x * y * z * numbering.size);
   for (let rank = 0; rank < x * y * z; rank++) {
     const shadow = generated.checks ? new Shadow(generated.sharedGranules, new NodePool(), true) : undefined;
-    const block = new Block(launch, group, rank, rank * numbering.size, numbering.threads, kernel.sharedBytes, shadow);
+    const block = new Block(
+      launch,
+      group,
+      rank,
+      rank * numbering.size,
+      numbering.threads,
+      kernel.sharedBytes,
+      shadow,
+    );
     for (let index = 0; index < numbering.warps; index++) {
       const warp = new Warp(launch, block, index, kernel.subgroupSize);
       block.warps.push(warp);
@@ -108,10 +123,17 @@ function makeGroup(launch: Launch): Group {
 }
 
 /** `place` is that of the group; of a block within its cluster when blocks were chosen. */
-function beginGroup(group: Group, number: number, place: readonly [number, number, number], chosen: boolean): void {
+function beginGroup(
+  group: Group,
+  number: number,
+  place: readonly [number, number, number],
+  chosen: boolean,
+): void {
   const { launch } = group;
   const [x, y, z] = launch.program.kernel.cluster ?? [1, 1, 1];
-  const [cx, cy, cz] = chosen ? [Math.floor(place[0] / x), Math.floor(place[1] / y), Math.floor(place[2] / z)] : place;
+  const [cx, cy, cz] = chosen
+    ? [Math.floor(place[0] / x), Math.floor(place[1] / y), Math.floor(place[2] / z)]
+    : place;
   const mostNumbers = Math.max(1, Math.floor(2 ** 30 / group.size));
   group.firstId = (number % mostNumbers) * group.size;
   group.base = launch.startTime;
@@ -161,7 +183,8 @@ function beginWarp(warp: Warp): void {
   const { numbering } = warp.launch.program;
   const lanes = Math.min(warp.width, numbering.threads - warp.first);
   const { schedule } = warp.launch.options;
-  for (let lane = 0; lane < lanes; lane++) warp.live.lanes[lane] = schedule === "reverse" ? lanes - 1 - lane : lane;
+  for (let lane = 0; lane < lanes; lane++)
+    warp.live.lanes[lane] = schedule === "reverse" ? lanes - 1 - lane : lane;
   if (typeof schedule === "object") shuffleInPlace(warp.live.lanes, lanes, warp.block.group);
   warp.live.count = lanes;
   warp.liveCount = lanes;
@@ -219,7 +242,10 @@ function runGroup(group: Group, deadline: number): Outcome {
   }
 }
 
-function oneRound(group: Group, order: readonly number[]): { readonly progressed: boolean; readonly spun: boolean } {
+function oneRound(
+  group: Group,
+  order: readonly number[],
+): { readonly progressed: boolean; readonly spun: boolean } {
   let progressed = false;
   let spun = false;
   for (const position of order) {
@@ -276,7 +302,9 @@ function finishDeferred(group: Group): void {
 function deadlock(groups: readonly Group[]): Error {
   const waiting = groups.flatMap(({ warps }) => warps.filter((warp) => warp.waiting !== "finished"));
   const [first] = waiting as [Warp];
-  const short = waiting.find(({ waiting: kind, waitBarrier }) => kind === "barrierWait" && waitBarrier!.pending === 0);
+  const short = waiting.find(
+    ({ waiting: kind, waitBarrier }) => kind === "barrierWait" && waitBarrier!.pending === 0,
+  );
   if (short !== undefined) return shortOfBytes(short);
   const lines = new Map<string, { readonly count: number; readonly site: number; readonly text: string }>();
   for (const warp of waiting) {
@@ -286,11 +314,16 @@ function deadlock(groups: readonly Group[]): Error {
   }
   const places = [...lines.values()].slice(0, 9);
   const sites = places.map(({ site }) => site);
-  const list = places.map(({ count, text }, position) => `${count} ${count === 1 ? "subgroup waits" : "subgroups wait"} ${text} at {${position}}`);
+  const list = places.map(
+    ({ count, text }, position) =>
+      `${count} ${count === 1 ? "subgroup waits" : "subgroups wait"} ${text} at {${position}}`,
+  );
   return faultError(
-    first.block, "deadlock",
+    first.block,
+    "deadlock",
     `no thread can go on: ${list.join("; ")}. (Lanes of one subgroup that wait for each other in two branches count as waiting forever, too.)`,
-    waiting.map((warp) => warp.first), sites,
+    waiting.map((warp) => warp.first),
+    sites,
   );
 }
 
@@ -316,8 +349,10 @@ function describeWait(warp: Warp): string {
 function shortOfBytes(warp: Warp): Error {
   const { bytes, expectSite } = warp.waitBarrier!;
   return faultError(
-    warp.block, "expectedBytes",
+    warp.block,
+    "expectedBytes",
     `subgroup ${warp.index} waits at {0} for ${bytes} bytes that were announced at {1} and that no copy brings`,
-    [warp.first], [warp.waitSite, expectSite],
+    [warp.first],
+    [warp.waitSite, expectSite],
   );
 }

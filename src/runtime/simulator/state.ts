@@ -1,12 +1,10 @@
 /** @file The state of a running launch: launch, groups (clusters or single blocks), blocks, warps. Data only. */
 import type { ArgumentBinding } from "./arguments.ts";
-import type { NamedBarrier, PhaseBarrier } from "./barriers.ts";
+import type { Clock, ForeignClock } from "./clock.ts";
 import type { Counters, RegionTrace } from "./counters.ts";
-import type { CopyGroups, DeferredWork, StoreGroups } from "./deferred.ts";
+import type { CopyGroups, DeferredWork, StoreGroups } from "./pending-work.ts";
 import type { Program } from "./program.ts";
-import type { Clock, ForeignClock } from "./clocks.ts";
-import type { Shadow } from "./shadow.ts";
-import type { WarpgroupMeeting } from "./warpgroup.ts";
+import type { Shadow } from "./shadow-cells.ts";
 
 /** Some lanes of a warp, in the order in which they run. */
 export class LaneSet {
@@ -95,12 +93,23 @@ export class Group {
   readonly blocks: Block[] = [];
   readonly warps: Warp[] = [];
   readonly deferred: DeferredWork[] = [];
-  readonly clusterArrivals: { arrived: number; phase: number; clock: Clock | undefined; completed: Clock | undefined } = {
-    arrived: 0, phase: 0, clock: undefined, completed: undefined,
+  readonly clusterArrivals: {
+    arrived: number;
+    phase: number;
+    clock: Clock | undefined;
+    completed: Clock | undefined;
+  } = {
+    arrived: 0,
+    phase: 0,
+    clock: undefined,
+    completed: undefined,
   };
   random = 1;
   running = 0;
-  constructor(readonly launch: Launch, readonly size: number) {}
+  constructor(
+    readonly launch: Launch,
+    readonly size: number,
+  ) {}
 }
 
 /** A block and what its threads share. */
@@ -136,9 +145,14 @@ export class Block {
   readonly meetings: (WarpgroupMeeting | undefined)[] = [];
 
   constructor(
-    readonly launch: Launch, readonly group: Group,
+    readonly launch: Launch,
+    readonly group: Group,
     /** Rank in the cluster; `offset` is the first participant number in the group. */
-    readonly rank: number, readonly offset: number, threads: number, sharedBytes: number, shadow: Shadow | undefined,
+    readonly rank: number,
+    readonly offset: number,
+    threads: number,
+    sharedBytes: number,
+    shadow: Shadow | undefined,
   ) {
     this.knowledge = new Array(threads).fill(undefined);
     this.foreign = new Array(threads).fill(undefined);
@@ -152,9 +166,52 @@ export class Block {
   }
 }
 
+/** A barrier that counts threads. */
+export interface NamedBarrier {
+  arrived: number;
+  threads: number;
+  site: number;
+  clock: Clock | undefined;
+  readonly waiters: Warp[];
+}
+
+/** An mbarrier: a phase completes when the arrivals and the bytes it expects have come. */
+export class PhaseBarrier {
+  pending: number;
+  bytes = 0;
+  phase = 0;
+  clock: Clock | undefined;
+  completed: Clock | undefined;
+  readonly waiters: Warp[] = [];
+  /** Site of the last arrival that announced bytes. */
+  expectSite = -1;
+  constructor(
+    readonly word: number,
+    readonly count: number,
+    readonly initThread: number,
+    readonly initTime: number,
+    readonly initSite: number,
+  ) {
+    this.pending = count;
+  }
+}
+
+/** Subgroups of a warpgroup that have come to a product. */
+export interface WarpgroupMeeting {
+  arrived: Warp[];
+  site: number;
+}
+
 /** Why a warp does not run. */
 export type Waiting =
-  | "nothing" | "blockBarrier" | "namedBarrier" | "barrierWait" | "clusterWait" | "warpgroupMma" | "spin" | "finished";
+  | "nothing"
+  | "blockBarrier"
+  | "namedBarrier"
+  | "barrierWait"
+  | "clusterWait"
+  | "warpgroupMma"
+  | "spin"
+  | "finished";
 
 /** One subgroup: the banks of its slots and the state of its lanes. Generated text uses the short names. */
 export class Warp {
@@ -196,7 +253,12 @@ export class Warp {
   trace: RegionTrace | undefined;
   readonly counters: Counters | undefined;
 
-  constructor(readonly launch: Launch, readonly block: Block, readonly index: number, readonly width: number) {
+  constructor(
+    readonly launch: Launch,
+    readonly block: Block,
+    readonly index: number,
+    readonly width: number,
+  ) {
     const { generated } = launch.program;
     this.first = index * width;
     this.f = new Float64Array(generated.floats * width);

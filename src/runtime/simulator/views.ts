@@ -1,7 +1,7 @@
 /** @file Typed views of what an access of a matrix operation names. */
 import { type StorageType, types } from "../../types/types.ts";
-import type { SharedArrayFacts, TableFacts } from "./access.ts";
 import type { BufferBinding } from "./arguments.ts";
+import type { SharedArrayFacts, TableFacts } from "./array-facts.ts";
 import type { TypedArray } from "./buffers.ts";
 import type { SharedViews, Warp } from "./state.ts";
 
@@ -22,11 +22,19 @@ export function sharedView(shared: SharedViews, element: StorageType["name"]): T
 /** View and what to add to element numbers. */
 export function viewOf(
   warp: Warp,
-  access: { readonly parameter?: number; readonly array?: SharedArrayFacts; readonly table?: TableFacts; readonly element: string },
+  access: {
+    readonly parameter?: number;
+    readonly array?: SharedArrayFacts;
+    readonly table?: TableFacts;
+    readonly element: string;
+  },
 ): { readonly view: TypedArray; readonly base: number } {
   const element = access.element as StorageType["name"];
   if (access.array !== undefined) {
-    return { view: sharedView(warp.block.shared, element), base: (access.array.byteOffset * 8) / types[element].bits };
+    return {
+      view: sharedView(warp.block.shared, element),
+      base: (access.array.byteOffset * 8) / types[element].bits,
+    };
   }
   if (access.table !== undefined) return { view: access.table.view, base: 0 };
   return { view: (warp.args[access.parameter!] as BufferBinding).view, base: 0 };

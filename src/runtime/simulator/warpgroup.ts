@@ -5,15 +5,24 @@
 import type { SwizzleBytes } from "../../ir/nodes.ts";
 import { type TypeName, types } from "../../types/types.ts";
 import { requireTogether } from "./barriers.ts";
-import { acquire, advance, emptyClock } from "./clocks.ts";
+import { unassigned } from "./diagnostics.ts";
 import { faultError, laneFault } from "./faults.ts";
-import { type ElementMap, mapA, mapAccumulator, matrixLanes, type RangePlan, readFragment, writeFragment } from "./fragments.ts";
+import {
+  type ElementMap,
+  mapA,
+  mapAccumulator,
+  matrixLanes,
+  type RangePlan,
+  readFragment,
+  writeFragment,
+} from "./fragments.ts";
 import type { AccessPlan } from "./matrix.ts";
 import { decode } from "./numbers.ts";
 import { readIndex } from "./operands.ts";
+import { acquire, advance, emptyClock } from "./ordering.ts";
 import { operandView, type Product, productOf } from "./product.ts";
-import { unassigned } from "./diagnostics.ts";
-import { beside } from "./shadow.ts";
+import { readGranuleAsynchronously } from "./shadow.ts";
+import { beside } from "./shadow-cells.ts";
 import type { Block, LaneSet, Warp } from "./state.ts";
 import { swizzled } from "./swizzle.ts";
 import { sharedView } from "./views.ts";
@@ -58,12 +67,6 @@ interface WarpgroupPlan extends WarpgroupSpecification {
   readonly multiply: Product;
 }
 
-/** Subgroups that have come to a product. */
-export interface WarpgroupMeeting {
-  arrived: Warp[];
-  site: number;
-}
-
 const warpsTogether = 4;
 const rowsPerWarp = 16;
 
@@ -73,14 +76,21 @@ const rowsPerWarp = 16;
  * matrices, `leading` apart along K and `stride` along M or N. MN-major: the same with the roles exchanged, atoms
  * `leading` apart along M or N and `stride` along K (without swizzle the other way round).
  */
-function descriptorBytes({ swizzle, major, leadingBytes, strideBytes }: SharedMatrixPlan, row: number, column: number, size: number): number {
+function descriptorBytes(
+  { swizzle, major, leadingBytes, strideBytes }: SharedMatrixPlan,
+  row: number,
+  column: number,
+  size: number,
+): number {
   const along = major === "k" ? column * size : row * size;
   const across = major === "k" ? row : column;
   if (swizzle === 0) {
     const chunk = along >> 4;
     const eight = across >> 3;
     const within = (across & 7) * 16 + (along & 15);
-    return major === "k" ? within + chunk * leadingBytes + eight * strideBytes : within + chunk * strideBytes + eight * leadingBytes;
+    return major === "k"
+      ? within + chunk * leadingBytes + eight * strideBytes
+      : within + chunk * strideBytes + eight * leadingBytes;
   }
   const within = (across & 7) * swizzle + (along % swizzle) + (across >> 3) * strideBytes;
   return within + Math.floor(along / swizzle) * leadingBytes;
@@ -88,7 +98,9 @@ function descriptorBytes({ swizzle, major, leadingBytes, strideBytes }: SharedMa
 
 function bytesOf(plan: SharedMatrixPlan, rows: number, k: number, size: number): Int32Array {
   const bytes = new Int32Array(rows * k);
-  for (let row = 0; row < rows; row++) for (let column = 0; column < k; column++) bytes[row * k + column] = descriptorBytes(plan, row, column, size);
+  for (let row = 0; row < rows; row++)
+    for (let column = 0; column < k; column++)
+      bytes[row * k + column] = descriptorBytes(plan, row, column, size);
   return bytes;
 }
 
@@ -124,15 +136,24 @@ export function warpgroupMma(warp: Warp, m: LaneSet, site: number, plan: Warpgro
   requireTogether(warp, m, site, false);
   const { block } = warp;
   if (warp.width !== matrixLanes || m.count !== matrixLanes) {
-    laneFault(warp, m.lanes[0]!, site, "divergentCollective", `a warpgroup product needs four subgroups of ${matrixLanes} lanes, here ${m.count} of ${warp.width},`);
+    laneFault(
+      warp,
+      m.lanes[0]!,
+      site,
+      "divergentCollective",
+      `a warpgroup product needs four subgroups of ${matrixLanes} lanes, here ${m.count} of ${warp.width},`,
+    );
   }
   const number = warp.index >> 2;
-  const meeting = (block.meetings[number] ??= { arrived: [], site });
+  const meeting = block.meetings[number] ?? { arrived: [], site };
+  block.meetings[number] = meeting;
   if (meeting.arrived.length > 0 && meeting.site !== site) {
     throw faultError(
-      block, "divergentCollective",
+      block,
+      "divergentCollective",
       `subgroup ${warp.index} is at the product at {0} while subgroup ${meeting.arrived[0]!.index} of its warpgroup is at another one at {1}`,
-      [warp.first, meeting.arrived[0]!.first], [site, meeting.site],
+      [warp.first, meeting.arrived[0]!.first],
+      [site, meeting.site],
     );
   }
   meeting.site = site;
@@ -155,7 +176,8 @@ function multiply(block: Block, warps: readonly Warp[], last: Warp, site: number
   const [rangeC, rangeA] = plan.ranges as [RangePlan, RangePlan | undefined];
   const accumulate = first.i[plan.accumulate]! !== 0;
   for (const warp of warps) holdRegisters(warp, site, rangeC, rangeA, accumulate);
-  if (plan.left !== undefined) readOperand(block, warps, site, plan.left, plan.leftBytes!, plan.a, plan.negateA, matrixA);
+  if (plan.left !== undefined)
+    readOperand(block, warps, site, plan.left, plan.leftBytes!, plan.a, plan.negateA, matrixA);
   readOperand(block, warps, site, plan.right, plan.rightBytes, plan.b, plan.negateB, matrixB);
   const c = types[plan.accumulator];
   const rowsA = rowsPerWarp * depth;
@@ -176,7 +198,13 @@ function multiply(block: Block, warps: readonly Warp[], last: Warp, site: number
 }
 
 /** Marks accumulator and A registers as held by the open group; they must be fenced. */
-function holdRegisters(warp: Warp, site: number, rangeC: RangePlan, rangeA: RangePlan | undefined, accumulate: boolean): void {
+function holdRegisters(
+  warp: Warp,
+  site: number,
+  rangeC: RangePlan,
+  rangeA: RangePlan | undefined,
+  accumulate: boolean,
+): void {
   if (warp.block.shadow === undefined) return;
   const group = warp.closedGroups + 1;
   const { checkedElements } = warp.launch.program;
@@ -185,18 +213,25 @@ function holdRegisters(warp: Warp, site: number, rangeC: RangePlan, rangeA: Rang
     for (let element = range.first; element < range.first + range.elements; element++) {
       if (warp.touched[element] !== 0) {
         throw faultError(
-          warp.block, "missingFence",
+          warp.block,
+          "missingFence",
           `the product at {0} uses registers that subgroup ${warp.index} touched since its last warpgroupFence; put one before the product`,
-          [warp.first], [site],
+          [warp.first],
+          [site],
         );
       }
-      if ((range === rangeA || accumulate) && (checkedElements[element]! & 1) !== 0 && warp.assigned[element * warp.width] === 0) {
+      if (
+        (range === rangeA || accumulate) &&
+        (checkedElements[element]! & 1) !== 0 &&
+        warp.assigned[element * warp.width] === 0
+      ) {
         const [variable, position] = warp.launch.program.elementName(element);
         unassigned(warp, 0, site, variable, position);
       }
       (range === rangeA ? warp.multiplying : warp.accumulating)[element] = group;
       warp.productSite[element] = site;
-      if (range === rangeC && (checkedElements[element]! & 1) !== 0) warp.assigned.fill(1, element * warp.width, (element + 1) * warp.width);
+      if (range === rangeC && (checkedElements[element]! & 1) !== 0)
+        warp.assigned.fill(1, element * warp.width, (element + 1) * warp.width);
     }
   }
 }
@@ -213,14 +248,27 @@ function readRegisters(warp: Warp, range: RangePlan, plan: WarpgroupPlan, part: 
 }
 
 function readOperand(
-  block: Block, warps: readonly Warp[], site: number, matrix: SharedMatrixPlan, bytes: Int32Array, type: TypeName,
-  negate: boolean, target: Float64Array,
+  block: Block,
+  warps: readonly Warp[],
+  site: number,
+  matrix: SharedMatrixPlan,
+  bytes: Int32Array,
+  type: TypeName,
+  negate: boolean,
+  target: Float64Array,
 ): void {
   const [first] = warps as [Warp];
   const array = matrix.access.array!;
   const element = readIndex(first, matrix.access.index, 0) + matrix.access.offset;
   const start = array.byteOffset + element * array.size;
-  if (start % 16 !== 0) laneFault(first, 0, site, "misaligned", `a matrix descriptor at byte ${start} of shared memory, no multiple of 16,`);
+  if (start % 16 !== 0)
+    laneFault(
+      first,
+      0,
+      site,
+      "misaligned",
+      `a matrix descriptor at byte ${start} of shared memory, no multiple of 16,`,
+    );
   const name = type === "b1" ? "u32" : type === "tf32" ? "f32" : type;
   const view = sharedView(block.shared, name as "f32");
   const size = view.BYTES_PER_ELEMENT;
@@ -228,17 +276,33 @@ function readOperand(
   const sign = negate ? -1 : 1;
   const { shadow } = block;
   const end = array.byteOffset + array.length * array.size;
-  const engine = block.group.firstId + block.offset + block.launch.program.numbering.matrixEngines + (first.index >> 2);
+  const engine =
+    block.group.firstId + block.offset + block.launch.program.numbering.matrixEngines + (first.index >> 2);
   let lastGranule = -1;
   for (let e = 0; e < bytes.length; e++) {
     const address = swizzled(start + bytes[e]!, matrix.swizzle);
     if (shadow !== undefined) {
       if (address < array.byteOffset || address + size > end) {
-        laneFault(first, 0, site, "outOfBounds", `a warpgroup product reads byte ${address - array.byteOffset} of a shared array of ${end - array.byteOffset} bytes`);
+        laneFault(
+          first,
+          0,
+          site,
+          "outOfBounds",
+          `a warpgroup product reads byte ${address - array.byteOffset} of a shared array of ${end - array.byteOffset} bytes`,
+        );
       }
       const granule = array.base + ((address - array.start) >> array.shift);
       if (granule !== lastGranule) {
-        for (const warp of warps) shadow.readAsynchronously(granule, block, warp.first, engine, site, block.launch.now + beside);
+        for (const warp of warps)
+          readGranuleAsynchronously(
+            shadow,
+            granule,
+            block,
+            warp.first,
+            engine,
+            site,
+            block.launch.now + beside,
+          );
         lastGranule = granule;
       }
     }
@@ -259,7 +323,8 @@ export function warpgroupWait(warp: Warp, m: LaneSet, site: number, pending: num
   const { block } = warp;
   if (block.shadow !== undefined) {
     let time = 0;
-    for (let group = warp.doneGroups + 1; group <= done; group++) time = Math.max(time, warp.groupTimes[group] ?? 0);
+    for (let group = warp.doneGroups + 1; group <= done; group++)
+      time = Math.max(time, warp.groupTimes[group] ?? 0);
     if (time > 0) {
       const clock = emptyClock(block.group);
       clock[block.offset + block.launch.program.numbering.matrixEngines + (warp.index >> 2)] = time;

@@ -12,35 +12,8 @@
  * products (their reads end at the wait). The upper half of a clock says up to which time a thread's writes are known
  * *and* made visible to asynchronous reads by its proxy fence.
  */
+import { type Clock, type ForeignClock, joined, joinedForeign, joinInto } from "./clock.ts";
 import type { Block, Group } from "./state.ts";
-
-/** By participant of the group, times; then by participant, times of fenced writes. */
-export type Clock = Int32Array;
-
-/** Clocks of several groups, by first participant number. */
-export type ForeignClock = ReadonlyMap<number, Clock>;
-
-let lastA: Clock | undefined;
-let lastB: Clock | undefined;
-let lastJoined: Clock | undefined;
-
-/** The later of two times for each participant. */
-export function joined(a: Clock | undefined, b: Clock | undefined): Clock | undefined {
-  if (a === b || b === undefined) return a;
-  if (a === undefined) return b;
-  if (a === lastA && b === lastB) return lastJoined;
-  const result = a.slice();
-  joinInto(result, b);
-  lastA = a;
-  lastB = b;
-  lastJoined = result;
-  return result;
-}
-
-/** Raises a mutable clock to another. */
-export function joinInto(target: Clock, other: Clock): void {
-  for (let n = 0; n < other.length; n++) if (other[n]! > target[n]!) target[n] = other[n]!;
-}
 
 /** A clock that knows nothing. */
 export function emptyClock(group: Group): Clock {
@@ -59,14 +32,16 @@ export function addOwn(target: Clock, block: Block, thread: number): void {
   const { group, launch } = block;
   const own = block.offset + thread;
   target[own] = launch.now;
-  if (block.proxyTime[thread]! > target[group.size + own]!) target[group.size + own] = block.proxyTime[thread]!;
+  if (block.proxyTime[thread]! > target[group.size + own]!)
+    target[group.size + own] = block.proxyTime[thread]!;
   if (group.blocks.length > 1) addBase(target, block);
 }
 
 /** What a block barrier ordered, for participants of other blocks. */
 function addBase(target: Clock, block: Block): void {
   const { threads } = block.launch.program.numbering;
-  for (let n = block.offset; n < block.offset + threads; n++) if (target[n]! < block.base) target[n] = block.base;
+  for (let n = block.offset; n < block.offset + threads; n++)
+    if (target[n]! < block.base) target[n] = block.base;
 }
 
 /** Ends a release: what comes now is later. */
@@ -89,20 +64,12 @@ export function snapshot(block: Block, thread: number): ForeignClock {
   return result;
 }
 
-/** Union of what two clocks of several groups know. */
-export function joinedForeign(a: ForeignClock | undefined, b: ForeignClock | undefined): ForeignClock | undefined {
-  if (a === b || b === undefined) return a;
-  if (a === undefined) return b;
-  const result = new Map(a);
-  for (const [group, clock] of b) result.set(group, joined(result.get(group), clock)!);
-  return result;
-}
-
 /** A thread learns what another thread published, of its own group or another one. */
 export function acquireForeign(block: Block, thread: number, clock: ForeignClock): void {
   const own = clock.get(block.group.firstId);
   if (own !== undefined) acquire(block, thread, own);
-  if (own === undefined || clock.size > 1) block.foreign[thread] = joinedForeign(block.foreign[thread], clock);
+  if (own === undefined || clock.size > 1)
+    block.foreign[thread] = joinedForeign(block.foreign[thread], clock);
 }
 
 /** Whether thread `thread` of `block` knows of what participant `id` of the launch did up to `time`. */
