@@ -39,7 +39,7 @@ function holds(transform: (kernel: KernelIr) => KernelIr): void {
   );
 }
 
-describe("random kernels store the same after", () => {
+describe("random kernels store the same after", { timeout: 120_000 }, () => {
   test.each(Object.keys(passes) as PassName[])("%s", (name) => {
     holds((kernel) => passes[name](kernel, factsForTests));
   });
