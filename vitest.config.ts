@@ -39,7 +39,10 @@ const projects: TestProjectInlineConfiguration[] = [
     testTimeout: minutes(2),
     hookTimeout: minutes(1),
   }),
-  project("examples", { include: ["test/examples/**/*.test.ts"], testTimeout: minutes(2) }),
+  project("examples", {
+    include: ["test/examples/**/*.test.ts", "test/cli/**/*.test.ts"],
+    testTimeout: minutes(2),
+  }),
   project("package", {
     include: ["test/package/**/*.test.ts"],
     globalSetup: here("./test/package/install.ts"),
