@@ -2,6 +2,7 @@
  * @file Kinds by identity: two problems whose components are the same objects share a kernel, found without tracing.
  */
 import type { Kernel } from "../lang/index.ts";
+import type { StepKind } from "./epilogues/step.ts";
 import type { GemmKind, OperandKind } from "./kind.ts";
 import type { Schedule } from "./schedules/schedule.ts";
 
@@ -56,7 +57,15 @@ export function kindKey(kind: GemmKind): string {
     copies?.c,
     copies?.d,
     ...streams.map(identityOf),
+    ...kind.steps.map(stepKey),
   ].join(" ");
+}
+
+function stepKey({ behaviour, operands }: StepKind): string {
+  return [
+    identityOf(behaviour),
+    ...operands.map((o) => `${o.shape}/${o.access}/${o.type.name}/${o.alignment}`),
+  ].join(":");
 }
 
 /** Kernels by key; the oldest leave when there are too many. */

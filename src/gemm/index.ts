@@ -1,7 +1,21 @@
 /**
  * @file Matrix products from components: `tilewright/gemm`.
  */
+export {
+  clampTo,
+  erf,
+  gelu,
+  geluTanh,
+  hardSwish,
+  leakyRelu,
+  relu,
+  sigmoid,
+  silu,
+  tanh,
+} from "./epilogues/activations.ts";
 export { defaultEpilogue, type Epilogue, type EpilogueContext } from "./epilogues/epilogue.ts";
+export type { EpilogueStep, StepBehaviour, StepOperand, StepRun } from "./epilogues/step.ts";
+export { auxiliary, bias, residual, scale } from "./epilogues/steps.ts";
 export type { GemmKind, OperandKind } from "./kind.ts";
 export { columnMajor, type Layout, padded, rowMajor } from "./layouts/layout.ts";
 export { type FmaShape, fma, fmaOperator } from "./operators/fma.ts";

@@ -3,6 +3,7 @@
  */
 import { byteSize, type ElementType, f32, f64, type StorageType } from "../lang/index.ts";
 import type { Epilogue } from "./epilogues/epilogue.ts";
+import type { StepKind } from "./epilogues/step.ts";
 import type { Layout } from "./layouts/layout.ts";
 import type { OperatorFactory, OperatorTypes } from "./operators/operator.ts";
 import type { GemmParams } from "./params.ts";
@@ -31,6 +32,8 @@ export interface GemmKind {
   readonly params: GemmParams;
   readonly transforms: Transforms;
   readonly epilogue: Epilogue;
+  /** What happens to results between the combination with C and D's transforms. */
+  readonly steps: readonly StepKind[];
   readonly predicate: Predicate;
 }
 

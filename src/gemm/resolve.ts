@@ -7,6 +7,7 @@ import type { DeviceArray } from "../runtime/array.ts";
 import type { TargetFacts } from "../target/facts.ts";
 import { fits as holds } from "../types/convert.ts";
 import { defaultEpilogue, type Epilogue } from "./epilogues/epilogue.ts";
+import { type EpilogueStep, stepKind, stepOf } from "./epilogues/step.ts";
 import { type GemmKind, scaleTypeOf } from "./kind.ts";
 import { fma } from "./operators/fma.ts";
 import { hasMma, mmaSync } from "./operators/mma.ts";
@@ -17,7 +18,7 @@ import { identical, type MatrixOperand, overlap, type Problem, problemOf, result
 import { registerStagedSchedule } from "./schedules/register-staged.ts";
 import type { GemmLaunch, Schedule, UnscheduledKind } from "./schedules/schedule.ts";
 import { warpgroupSchedule } from "./schedules/warpgroup.ts";
-import type { Transforms } from "./transforms.ts";
+import type { Transform, Transforms } from "./transforms.ts";
 
 /** What `gemm` can be told beside its two matrices. */
 export interface GemmOptions {
@@ -41,7 +42,8 @@ export interface GemmOptions {
   readonly schedule?: "warpgroup" | "register-staged";
   readonly params?: GemmParams;
   readonly transforms?: Transforms;
-  readonly epilogue?: Epilogue;
+  /** Steps between the combination with C and D: arrays' steps such as {@link bias}, functions of an element; or another way for D to leave. */
+  readonly epilogue?: Epilogue | readonly (EpilogueStep | Transform)[];
   readonly predicate?: Predicate;
   readonly signal?: AbortSignal;
 }
@@ -94,6 +96,11 @@ export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): R
   const given = options.d === undefined ? undefined : resultOperand(options.d, "D", problem);
   if (given !== undefined) checkOverlap(given, problem, addend);
   const operator = options.operator ?? (hasMma(types, device.facts) ? mmaSync : fma);
+  const custom = options.epilogue !== undefined && "run" in options.epilogue ? options.epilogue : undefined;
+  const steps = (
+    custom === undefined ? ((options.epilogue ?? []) as readonly (EpilogueStep | Transform)[]) : []
+  ).map(stepOf);
+  checkSteps(steps, problem, given);
   const base = {
     a: kindOf(problem.a),
     b: kindOf(problem.b),
@@ -101,7 +108,8 @@ export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): R
     types,
     operator,
     transforms: options.transforms ?? {},
-    epilogue: options.epilogue ?? defaultEpilogue,
+    epilogue: custom ?? defaultEpilogue,
+    steps: steps.map((step) => stepKind(step, { m, n })),
     predicate: options.predicate ?? everyStep,
   };
   const outputType = options.type ?? problem.outputType;
@@ -110,7 +118,7 @@ export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): R
     const partial = { ...base, d: kindOf(d) };
     // With alpha = 0 there are no K steps, and A and B are not read.
     const k = Number(alpha) === 0 ? 0 : problem.k;
-    const launch = { problem, k, c, d, alpha, beta };
+    const launch = { problem, k, c, d, alpha, beta, steps };
     const { schedule, refused } = chooseSchedule(partial, launch, options, device.facts);
     const params = options.params ?? schedule.params(partial, launch, device.facts);
     const kind = { ...partial, schedule: schedule.name, params };
@@ -119,6 +127,26 @@ export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): R
   } catch (error) {
     if (given === undefined) d.array.dispose();
     throw error;
+  }
+}
+
+/** A step's arrays live on the problem's device; what a step writes is nobody else's. */
+function checkSteps(steps: readonly EpilogueStep[], problem: Problem, d: MatrixOperand | undefined): void {
+  for (const { behaviour, arrays } of steps) {
+    arrays.forEach((array, j) => {
+      if (array.device !== problem.device) {
+        throw new ArgumentError(
+          `gemm: ${behaviour.name} uses an array on ${array.device.name}; A and B are on ${problem.device.name}`,
+        );
+      }
+      if (behaviour.operands[j].access !== "write") return;
+      const others = [problem.a.array, problem.b.array, ...(d === undefined ? [] : [d.array])];
+      if (others.some((other) => other.allocation === array.allocation)) {
+        throw new ArgumentError(
+          `gemm: ${behaviour.name} writes to the memory of A, B or D; give it an array of its own`,
+        );
+      }
+    });
   }
 }
 

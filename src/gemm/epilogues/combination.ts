@@ -8,14 +8,8 @@ import {
   fusedMultiplyAdd,
   type StorageType,
 } from "../../lang/index.ts";
-import {
-  converted,
-  type ElementCoordinates,
-  joined,
-  separate,
-  type Transform,
-  type Transforms,
-} from "../transforms.ts";
+import { converted, joined, separate, type Transform, type Transforms } from "../transforms.ts";
+import type { StepKind, StepOperand, StepRun } from "./step.ts";
 
 /** What the combination needs to know. */
 export interface Combination {
@@ -24,29 +18,38 @@ export interface Combination {
   readonly alpha: AnyValue;
   readonly beta: AnyValue;
   readonly transforms: Transforms;
+  readonly steps: readonly StepKind[];
+  /** The steps' arrays, by step. */
+  readonly stepOperands: readonly (readonly StepOperand[])[];
   /** Type of D. */
   readonly target: StorageType;
   /** Loads C's elements; undefined when beta is zero. */
   readonly source: (() => readonly AnyValue[]) | undefined;
 }
 
-/** Neighbouring accumulators to neighbouring elements of D. `at(e)` gives the coordinates of element `e`. */
+/** Neighbouring accumulators to neighbouring elements of D: alpha and beta, then the steps, then D's transforms. */
 export function combine(
   combination: Combination,
   products: readonly AnyValue[],
-  at: (e: number) => ElementCoordinates,
+  run: StepRun,
 ): readonly AnyValue[] {
-  const { scaleType, alpha, beta, transforms, target, source } = combination;
+  const { scaleType, alpha, beta, transforms, target, source, steps, stepOperands } = combination;
   const through = (
     values: readonly AnyValue[],
     ...steps: readonly (Transform | undefined)[]
   ): readonly AnyValue[] =>
-    steps.reduce((held, step) => (step === undefined ? held : held.map((x, e) => step(x, at(e)))), values);
-  let result = products.map((x) => binary("mul", x.to(scaleType), alpha));
+    steps.reduce(
+      (held, step) => (step === undefined ? held : held.map((x, e) => step(x, run.at(e)))),
+      values,
+    );
+  let result: readonly AnyValue[] = products.map((x) => binary("mul", x.to(scaleType), alpha));
   if (source !== undefined) {
     const addend = through(source(), transforms.c?.globalToShared, transforms.c?.sharedToRegister);
     result = result.map((x, e) => fusedMultiplyAdd(addend[e].to(scaleType), beta, x));
   }
+  steps.forEach(({ behaviour }, i) => {
+    result = behaviour.apply(result, run, stepOperands[i]);
+  });
   return convertedAll(through(result, transforms.d?.registerToShared, transforms.d?.sharedToGlobal), target);
 }
 

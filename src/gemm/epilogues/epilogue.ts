@@ -21,6 +21,7 @@ import type { Layout, MatrixTile } from "../layouts/layout.ts";
 import type { Operator, SharedTile } from "../operators/operator.ts";
 import { joined, separate, type Transforms } from "../transforms.ts";
 import { combine } from "./combination.ts";
+import type { StepKind, StepOperand } from "./step.ts";
 
 /** A matrix in global memory as the epilogue needs it. */
 export interface GlobalMatrix {
@@ -57,6 +58,8 @@ export interface EpilogueContext {
   /** Values of one access to C and D. */
   readonly width: number;
   readonly transforms: Transforms;
+  readonly steps: readonly StepKind[];
+  readonly stepOperands: readonly (readonly StepOperand[])[];
 }
 
 /** How D leaves. */
@@ -145,7 +148,7 @@ function writeGuarded(
 
 /** One access: accumulators from staging, C from memory, the combination, D to memory. */
 function write(context: EpilogueContext, part: MatrixTile, global: MatrixTile): void {
-  const { staging, target, source, transforms, scaleType, alpha } = context;
+  const { staging, target, source, transforms, scaleType, alpha, steps, stepOperands } = context;
   const along: "R" | "C" = part.size.C > 1 ? "C" : "R";
   const values = combine(
     {
@@ -153,13 +156,19 @@ function write(context: EpilogueContext, part: MatrixTile, global: MatrixTile): 
       alpha,
       beta: source?.beta ?? alpha,
       transforms,
+      steps,
+      stepOperands,
       target: target.memory.type,
       source: source === undefined ? undefined : () => addend(source.matrix, global),
     },
     staged(staging, part),
-    (e) => {
-      const moved = translate(global, { [along]: e } as never) as MatrixTile;
-      return { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
+    {
+      count: part.size.R * part.size.C,
+      along,
+      at(e) {
+        const moved = translate(global, { [along]: e } as never) as MatrixTile;
+        return { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
+      },
     },
   );
   target.layout.store(target.memory, { origin: 0, leading: target.leading }, global, joined(values));

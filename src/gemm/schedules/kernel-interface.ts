@@ -16,6 +16,7 @@ import {
   type StorageType,
   type Value,
 } from "../../lang/index.ts";
+import { stepParameters } from "../epilogues/step.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
 
 /** Parameters of the kernel, in order. */
@@ -36,6 +37,7 @@ export function gemmParameters(kind: GemmKind): ParameterDescriptors {
     leadingD: index,
     alpha: scale,
     ...(kind.c === undefined ? {} : { beta: scale }),
+    ...stepParameters(kind.steps),
   };
 }
 

@@ -30,6 +30,7 @@ import {
 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { subdivide, tile } from "../../tile/index.ts";
+import { stepArguments, stepOperands } from "../epilogues/step.ts";
 import { chooseParams } from "../heuristics.ts";
 import { accessWidth, type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { SharedTile } from "../operators/operator.ts";
@@ -181,6 +182,8 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     target: d,
     width: Math.min(...widths),
     transforms: kind.transforms,
+    steps: kind.steps,
+    stepOperands: stepOperands(kind.steps, args as unknown as Readonly<Record<string, unknown>>),
   });
 }
 
@@ -193,7 +196,7 @@ export const registerStagedSchedule: Schedule = {
     checkParams(kind.params, kind.operator.create(kind.types, facts), facts.subgroup.width);
   },
   kernel: registerStagedKernel,
-  arguments(kind, { problem, c, d, k, alpha, beta }) {
+  arguments(kind, { problem, c, d, k, alpha, beta, steps }) {
     const { a, b, m, n } = problem;
     return {
       a: a.array,
@@ -207,6 +210,7 @@ export const registerStagedSchedule: Schedule = {
       leadingD: d.leading,
       alpha,
       ...(kind.c === undefined || c === undefined ? {} : { c: c.array, leadingC: c.leading, beta }),
+      ...stepArguments(steps),
     };
   },
   blocks: (kind, launch) => tilesOf(launch, kind.params),

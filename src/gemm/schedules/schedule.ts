@@ -3,6 +3,7 @@
  */
 import type { Kernel } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
+import type { EpilogueStep } from "../epilogues/step.ts";
 import type { GemmKind } from "../kind.ts";
 import type { GemmParams } from "../params.ts";
 import type { MatrixOperand, Problem } from "../problem.ts";
@@ -19,6 +20,7 @@ export interface GemmLaunch {
   readonly d: MatrixOperand;
   readonly alpha: number | bigint;
   readonly beta: number | bigint;
+  readonly steps: readonly EpilogueStep[];
 }
 
 /** A way of moving data through a block. */

@@ -57,6 +57,7 @@ import {
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import { combine } from "../epilogues/combination.ts";
 import { defaultEpilogue } from "../epilogues/epilogue.ts";
+import { type StepOperand, stepArguments, stepOperands, stepParameters } from "../epilogues/step.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
 import { columnMajor, rowMajor } from "../layouts/layout.ts";
 import type { GemmParams } from "../params.ts";
@@ -217,6 +218,7 @@ export function warpgroupKernel(kind: GemmKind): Kernel {
       leadingD: index,
       alpha: scale,
       ...(kind.c === undefined ? {} : { beta: scale }),
+      ...stepParameters(kind.steps),
     },
     block: (consumers + 1) * threadsPerGroup,
     blocksPerMultiprocessor: 1,
@@ -254,6 +256,7 @@ class WarpgroupBody {
   readonly #empty: BarrierArray;
   readonly #steps: Value<I32>;
   readonly #tiles: Value<I32>;
+  readonly #stepOperands: readonly (readonly StepOperand[])[];
 
   constructor(
     private readonly kind: GemmKind,
@@ -269,6 +272,7 @@ class WarpgroupBody {
     this.#b = shared(kind.b.type, this.#stages * elements.b, 1024);
     this.#full = barriers(this.#stages);
     this.#empty = barriers(this.#stages);
+    this.#stepOperands = stepOperands(kind.steps, args as unknown as Readonly<Record<string, unknown>>);
     this.#steps = args.k.ceilDiv(extents.k);
     this.#tiles = args.m.ceilDiv(extents.m).mul(args.n.ceilDiv(extents.n));
   }
@@ -468,11 +472,13 @@ class WarpgroupBody {
         alpha: args.alpha,
         beta: args.beta,
         transforms: kind.transforms,
+        steps: kind.steps,
+        stepOperands: this.#stepOperands,
         target: kind.d.type,
         source: kind.c === undefined ? undefined : () => this.#addend(count, at),
       },
       products,
-      (e) => ({ row: at.row, column: at.column.add(e) }),
+      { count, along: "C", at: (e) => ({ row: at.row, column: at.column.add(e) }) },
     );
     const position = at.row.to(index).mul(args.leadingD).add(at.column.to(index));
     if (count === 1) args.d.storeAt(position, values[0]);
@@ -497,7 +503,7 @@ export const warpgroupSchedule: Schedule = {
   params,
   check,
   kernel: warpgroupKernel,
-  arguments(kind, { problem, c, d, k, alpha, beta }) {
+  arguments(kind, { problem, c, d, k, alpha, beta, steps }) {
     const { m, n } = problem;
     return {
       a: lines(problem.a),
@@ -509,6 +515,7 @@ export const warpgroupSchedule: Schedule = {
       leadingD: d.leading,
       alpha,
       ...(kind.c === undefined || c === undefined ? {} : { c: c.array, leadingC: c.leading, beta }),
+      ...stepArguments(steps),
     };
   },
   blocks: (kind, launch, facts) => Math.min(tilesOf(launch, kind.params), facts.machine.multiprocessors),

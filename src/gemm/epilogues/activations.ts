@@ -1,0 +1,87 @@
+/**
+ * @file Activations: ordinary functions of one element, to be steps of an epilogue or transforms of a stream.
+ */
+import {
+  type AnyValue,
+  clamp,
+  constant,
+  exp,
+  fusedMultiplyAdd,
+  tanh as hyperbolicTangent,
+  sigmoid as logistic,
+  select,
+} from "../../lang/index.ts";
+
+/** max(x, 0); NaN stays NaN. */
+export function relu(x: AnyValue): AnyValue {
+  return select(x.lt(0), 0, x);
+}
+
+/** x where it is not negative, slope · x elsewhere. The same slope gives the same function. */
+export function leakyRelu(slope: number): (x: AnyValue) => AnyValue {
+  return remembered(leaky, slope, () => (x) => select(x.lt(0), x.mul(slope), x));
+}
+const leaky: Map<number, (x: AnyValue) => AnyValue> = new Map();
+
+/** x/2 · (1 + erf(x/√2)). */
+export function gelu(x: AnyValue): AnyValue {
+  const half = x.mul(0.5);
+  return fusedMultiplyAdd(half, erf(x.mul(Math.SQRT1_2)), half);
+}
+
+/** The tanh form of GELU: x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). */
+export function geluTanh(x: AnyValue): AnyValue {
+  const half = x.mul(0.5);
+  const cubed = x.mul(x).mul(x);
+  const inner = fusedMultiplyAdd(cubed, constant(x.type, 0.044715), x).mul(Math.sqrt(2 / Math.PI));
+  return fusedMultiplyAdd(half, hyperbolicTangent(inner), half);
+}
+
+/** x · sigmoid(x), also called swish. */
+export function silu(x: AnyValue): AnyValue {
+  return x.mul(logistic(x));
+}
+
+/** 1/(1 + e^-x). */
+export function sigmoid(x: AnyValue): AnyValue {
+  return logistic(x);
+}
+
+/** Hyperbolic tangent. */
+export function tanh(x: AnyValue): AnyValue {
+  return hyperbolicTangent(x);
+}
+
+/** x · clamp(x + 3, 0, 6) / 6. */
+export function hardSwish(x: AnyValue): AnyValue {
+  return x.mul(clamp(x.add(3), 0, 6)).mul(1 / 6);
+}
+
+/** x held between two bounds. The same bounds give the same function. */
+export function clampTo(low: number, high: number): (x: AnyValue) => AnyValue {
+  return remembered(clamps, `${low} ${high}`, () => (x) => clamp(x, low, high));
+}
+const clamps: Map<string, (x: AnyValue) => AnyValue> = new Map();
+
+/** The error function, absolute error below 2e-7 (Abramowitz and Stegun, 7.1.26). */
+export function erf(x: AnyValue): AnyValue {
+  const magnitude = x.abs();
+  const t = constant(x.type, 1).div(
+    fusedMultiplyAdd(magnitude, constant(x.type, 0.3275911), constant(x.type, 1)),
+  );
+  const coefficients = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
+  let polynomial: AnyValue = constant(x.type, coefficients[0]);
+  for (const coefficient of coefficients.slice(1))
+    polynomial = fusedMultiplyAdd(polynomial, t, constant(x.type, coefficient));
+  const tail = polynomial.mul(t).mul(exp(magnitude.mul(magnitude).neg()));
+  const positive = constant(x.type, 1).sub(tail);
+  return select(x.lt(0), positive.neg(), positive);
+}
+
+function remembered<K, V>(table: Map<K, V>, key: K, make: () => V): V {
+  const known = table.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  table.set(key, made);
+  return made;
+}

@@ -1,0 +1,52 @@
+/**
+ * @file The usual epilogue steps that use arrays: bias, residual, scales, auxiliary output.
+ */
+import { binary } from "../../lang/index.ts";
+import type { DeviceArray } from "../../runtime/array.ts";
+import type { EpilogueStep, StepBehaviour, StepOperandShape } from "./step.ts";
+
+function combining(name: string, shape: StepOperandShape["shape"], operator: "add" | "mul"): StepBehaviour {
+  return {
+    name,
+    operands: [{ shape, access: "read" }],
+    apply(values, run, [operand]) {
+      const others = operand.load(run);
+      return values.map((x, e) => binary(operator, x, others[e].to(x.type)));
+    },
+  };
+}
+
+const biasPerColumn = combining("bias", "perColumn", "add");
+const biasPerRow = combining("bias per row", "perRow", "add");
+const scalePerColumn = combining("scale per column", "perColumn", "mul");
+const scalePerRow = combining("scale per row", "perRow", "mul");
+const residualMatrix = combining("residual", "matrix", "add");
+
+const auxiliaryOutput: StepBehaviour = {
+  name: "auxiliary output",
+  operands: [{ shape: "matrix", access: "write" }],
+  apply(values, run, [operand]) {
+    operand.store(run, values);
+    return values;
+  },
+};
+
+/** Adds a vector: element j to column j of D, or with `per: "row"` element i to row i. Any element type. */
+export function bias(vector: DeviceArray, options: { readonly per?: "row" | "column" } = {}): EpilogueStep {
+  return { behaviour: options.per === "row" ? biasPerRow : biasPerColumn, arrays: [vector] };
+}
+
+/** Multiplies by a vector: column j by element j, or with `per: "row"` row i by element i. Any element type. */
+export function scale(vector: DeviceArray, options: { readonly per?: "row" | "column" } = {}): EpilogueStep {
+  return { behaviour: options.per === "row" ? scalePerRow : scalePerColumn, arrays: [vector] };
+}
+
+/** Adds a matrix of D's shape, rows contiguous. Any element type. */
+export function residual(matrix: DeviceArray): EpilogueStep {
+  return { behaviour: residualMatrix, arrays: [matrix] };
+}
+
+/** Writes the values as they are at this step (a pre-activation, say) to a matrix of D's shape as well. */
+export function auxiliary(matrix: DeviceArray): EpilogueStep {
+  return { behaviour: auxiliaryOutput, arrays: [matrix] };
+}
