@@ -1,7 +1,15 @@
 /**
  * @file Transforms: functions of elements and their coordinates on any of the eight streams of a GEMM.
  */
-import { type AnyValue, type ElementType, type I32, Value, Vector, vector } from "../lang/index.ts";
+import {
+  type AnyValue,
+  type ElementType,
+  type I32,
+  type StorageType,
+  Value,
+  Vector,
+  vector,
+} from "../lang/index.ts";
 import type { Elements } from "./layouts/layout.ts";
 
 /** Coordinates of an element in its whole matrix. */
@@ -25,16 +33,6 @@ export interface Transforms {
   readonly d?: { readonly registerToShared?: Transform; readonly sharedToGlobal?: Transform };
 }
 
-/** Applies a transform to one element or to each of a vector. `at(lane)` gives coordinates when they are asked for. */
-export function applyTransform(
-  transform: Transform,
-  held: Elements,
-  at: (lane: number) => ElementCoordinates,
-): Elements {
-  if (held instanceof Vector) return joined(held.elements().map((value, lane) => transform(value, at(lane))));
-  return transform(held, at(0));
-}
-
 /** Values as one value or vector. */
 export function joined(values: readonly AnyValue[]): Elements {
   return values.length === 1 ? values[0] : vector(...values);
@@ -53,4 +51,15 @@ export function converted(held: Elements, type: ElementType): Elements {
   return type.bits * held.lanes <= 128
     ? held.to(type)
     : joined(held.elements().map((value) => value.to(type)));
+}
+
+/** Neighbouring elements converted, in as few values and vectors of at most 16 bytes as hold them. */
+export function convertedRuns(values: readonly AnyValue[], type: StorageType): readonly Elements[] {
+  const [first] = values;
+  const together = Math.min(values.length, Math.floor(128 / Math.max(first.type.bits, type.bits)));
+  const runs: Elements[] = [];
+  for (let e = 0; e < values.length; e += together) {
+    runs.push(converted(joined(values.slice(e, e + together)), type));
+  }
+  return runs;
 }

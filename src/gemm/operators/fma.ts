@@ -10,11 +10,13 @@ import {
   type AnyValue,
   type AnyVariable,
   byteSize,
+  type ElementType,
   fusedMultiplyAdd,
   type I32,
   isArithmetic,
   type StorageType,
   subgroup,
+  tf32,
   type Value,
   variables,
 } from "../../lang/index.ts";
@@ -22,6 +24,7 @@ import type { TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
 import { joined, separate } from "../transforms.ts";
 import type { FragmentTransform, Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
+import { sharedType } from "./shared-tile.ts";
 
 /** The lane grid and what each lane holds. */
 export interface FmaShape {
@@ -74,7 +77,7 @@ function createFma(
     );
   }
   // Elements narrower than the accumulator stay narrow in shared memory and widen on the way to registers.
-  const shared = { a: types.a as StorageType, b: types.b as StorageType };
+  const shared = { a: sharedType(types.a), b: sharedType(types.b) };
   const runOf = (type: StorageType, count: number): number => {
     let run = 1;
     while (run * 2 <= count && run * 2 * byteSize(type) <= 16 && count % (run * 2) === 0) run *= 2;
@@ -88,6 +91,7 @@ function createFma(
     lane: Value<I32>,
     lanes: number,
     count: number,
+    compute: ElementType,
     transform: FragmentTransform | undefined,
   ): void => {
     const type = source.memory.type;
@@ -106,7 +110,8 @@ function createFma(
           const row = along === "R" ? translate(part, { R: i }).origin("R") : part.origin("R");
           const column = along === "C" ? translate(part, { C: i }).origin("C") : part.origin("C");
           const changed = transform === undefined ? value : transform(value, row, column);
-          values.push(changed.to(accumulator));
+          // tf32 operands are rounded as tensor cores round them.
+          values.push((compute === tf32 ? changed.to(tf32) : changed).to(accumulator));
         });
       }
     }
@@ -125,9 +130,29 @@ function createFma(
     createB: () => ({ values: [] }),
     createAccumulator: () => Array.from({ length: rows }, () => variables(accumulator, columns, 0)),
     loadA: (target, source, tile, transform) =>
-      load(target, source, tile, "R", subgroup.lane.floorDiv(laneColumns), laneRows, rows, transform),
+      load(
+        target,
+        source,
+        tile,
+        "R",
+        subgroup.lane.floorDiv(laneColumns),
+        laneRows,
+        rows,
+        types.a,
+        transform,
+      ),
     loadB: (target, source, tile, transform) =>
-      load(target, source, tile, "C", subgroup.lane.floorMod(laneColumns), laneColumns, columns, transform),
+      load(
+        target,
+        source,
+        tile,
+        "C",
+        subgroup.lane.floorMod(laneColumns),
+        laneColumns,
+        columns,
+        types.b,
+        transform,
+      ),
     multiply(held, a, b) {
       held.forEach((row, i) => {
         row.forEach((cell, j) => {

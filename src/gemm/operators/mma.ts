@@ -12,20 +12,17 @@ import {
   byteSize,
   type ElementType,
   type FragmentUse,
-  f32,
   findInstruction,
   loadMatrix,
   mma,
   mmaFragment,
-  type StorageType,
   subgroup,
-  tf32,
 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
 import { joined, separate } from "../transforms.ts";
 import type { FragmentTransform, Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
-import { positionIn } from "./shared-tile.ts";
+import { positionIn, sharedType } from "./shared-tile.ts";
 
 /** mma.sync. `wanted` narrows the choice of instruction. */
 export function mmaOperator(wanted: Partial<MatrixInstruction> = {}): OperatorFactory {
@@ -72,8 +69,7 @@ function createMma(
 ): Operator<AnyFragment, AnyFragment, readonly AnyFragment[]> {
   const instruction = choose(types, facts, wanted);
   const { m, n, k } = instruction;
-  const storage = (type: ElementType): StorageType => (type === tf32 ? f32 : (type as StorageType));
-  const shared = { a: storage(types.a), b: storage(types.b) };
+  const shared = { a: sharedType(types.a), b: sharedType(types.b) };
   const sixteenBits = shared.b.bits === 16 && facts.loadMatrix;
   const across = sixteenBits && k === 16 ? 2 : 1;
   return {

@@ -7,10 +7,8 @@ import { UnsupportedError } from "../../errors.ts";
 import {
   type AnyFragment,
   byteSize,
-  type ElementType,
   f32,
   findInstruction,
-  type StorageType,
   tf32,
   wmma,
   wmmaFragment,
@@ -20,7 +18,7 @@ import {
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import type { Tile } from "../../tile/index.ts";
 import type { Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
-import { positionIn } from "./shared-tile.ts";
+import { positionIn, sharedType } from "./shared-tile.ts";
 
 interface Operand {
   readonly fragment: AnyFragment;
@@ -51,8 +49,7 @@ function createWmma(
     );
   }
   const { m, n, k } = instruction;
-  const storage = (type: ElementType): StorageType => (type === tf32 ? f32 : (type as StorageType));
-  const shared = { a: storage(types.a), b: storage(types.b) };
+  const shared = { a: sharedType(types.a), b: sharedType(types.b) };
   const create = (use: "a" | "b"): Operand => ({ fragment: wmmaFragment(instruction, use), major: "row" });
   const load = (use: "a" | "b", target: Operand, source: SharedTile, tile: Tile<"R" | "C">): void => {
     target.major = source.layout.major;

@@ -25,7 +25,7 @@ import {
 import { parallelise, type Tile, tile, translate } from "../../tile/index.ts";
 import type { Elements, Layout } from "../layouts/layout.ts";
 import type { SharedTile } from "../operators/operator.ts";
-import { applyTransform, converted, joined, separate, type Transform } from "../transforms.ts";
+import { convertedRuns, joined, separate, type Transform } from "../transforms.ts";
 
 /** What one copy engine moves. */
 export interface StagedCopyOptions {
@@ -125,29 +125,32 @@ export class StagedCopy {
 
   /** Transforms what was fetched from (row, column) and stores it to the shared tile. */
   store(target: SharedTile, row: Value<I32>, column: Value<I32>): void {
+    const along = this.options.layout.major === "row" ? "C" : "R";
     when(this.#active, () => {
       this.#subTiles.forEach((part, i) => {
-        const value = this.#transformed(translate(part, { R: row, C: column }), i, target.memory.type);
-        storeTile(target, part, value);
+        let stored = 0;
+        for (const run of this.#transformed(translate(part, { R: row, C: column }), i, target.memory.type)) {
+          const length = separate(run).length;
+          const size = along === "C" ? { R: 1, C: length } : { R: length, C: 1 };
+          storeRun(target, translate(part, { [along]: stored } as never).resize(size) as never, run);
+          stored += length;
+        }
       });
     });
   }
 
-  #transformed(part: Tile<"R" | "C">, i: number, type: StorageType): Elements {
+  /** The elements of one access in the shared tile's type: one run, or several where that type is wider. */
+  #transformed(part: Tile<"R" | "C">, i: number, type: StorageType): readonly Elements[] {
     const { layout, transform, rows, columns } = this.options;
     const held = this.#staging.register(i);
-    if (transform === undefined) return converted(held, type);
+    if (transform === undefined) return held.type === type ? [held] : convertedRuns(separate(held), type);
     const along = layout.major === "row" ? "C" : "R";
-    const at = (e: number): { row: Value<I32>; column: Value<I32> } => {
+    const values = separate(held).map((value, e) => {
       const moved = translate(part, { [along]: e } as never) as Tile<"R" | "C">;
-      return { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
-    };
-    const changed = converted(applyTransform(transform, held, at), type);
-    const masked = separate(changed).map((value, e) => {
-      const { row, column } = at(e);
-      return maskOutside(value, row, column, rows, columns);
+      const at = { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
+      return maskOutside(transform(value, at), at.row, at.column, rows, columns);
     });
-    return joined(masked);
+    return convertedRuns(values, type);
   }
 }
 
@@ -162,20 +165,19 @@ export function maskOutside(
   return select(row.lt(rows).and(column.lt(columns)), value, constant(value.type, 0));
 }
 
-/** Stores a run of elements: as one access where the shared tile lies the same way, else one by one. */
-function storeTile(target: SharedTile, part: Tile<"R" | "C">, value: Elements): void {
+/** Stores a run of at most 16 bytes: as one access where the shared tile lies the same way, else element by element. */
+function storeRun(target: SharedTile, part: Tile<"R" | "C">, run: Elements): void {
   const { layout, memory, origin, leading } = target;
   const place = { origin, leading };
   const elements = part.size.R * part.size.C;
   const along = part.size.C > 1 ? "C" : "R";
   const sameWay = elements === 1 || (layout.major === "row") === (along === "C");
   const byteWidth = (elements * memory.type.bits) / 8;
-  const aligned = byteWidth <= 16 && ((leading * memory.type.bits) / 8) % byteWidth === 0;
-  if (sameWay && aligned) {
-    layout.store(memory, place, part, value);
+  if (sameWay && ((leading * memory.type.bits) / 8) % byteWidth === 0) {
+    layout.store(memory, place, part, run);
     return;
   }
-  separate(value).forEach((single, e) => {
+  separate(run).forEach((single, e) => {
     const at = translate(part, { [along]: e } as never).resize({ R: 1, C: 1 }) as Tile<"R" | "C">;
     layout.store(memory, place, at, single);
   });
