@@ -263,6 +263,9 @@ async function runPass(
   });
 }
 
+/** Loads in flight in each thread. */
+const together = 8;
+
 // Kernels -----------------------------------------------------------------------------------------------------------------
 
 const known: WeakMap<AnyReducer["combine"], WeakMap<AnyReducer["map"], Map<string, Kernel>>> = new WeakMap();
@@ -322,9 +325,23 @@ function makeKernel(
         const begin = task.sub(output.mul(stretches)).mul(length);
         const at = coordinates(output, extents.slice(0, outputRank));
         const sum = variable(accumulator, reducer.identity);
-        loop({ from: begin.add(first), to: begin.add(length).min(count), step }, (position) => {
-          const element = source.load(...at, ...coordinates(position, extents.slice(outputRank)));
-          combine(sum, entered(reducer, element));
+        const elementAt = (position: Value<U32>): Value<StorageType> =>
+          entered(reducer, source.load(...at, ...coordinates(position, extents.slice(outputRank))));
+        const [from, to] = [begin.add(first), begin.add(length).min(count)];
+        // Several loads at once, since each takes long; the order of the operations stays.
+        const rounds = to
+          .max(from)
+          .sub(from)
+          .div(together * step);
+        loop(rounds, (round) => {
+          const position = from.add(round.mul(together * step));
+          const elements = Array.from({ length: together }, (_, which) =>
+            elementAt(position.add(which * step)),
+          );
+          for (const element of elements) combine(sum, element);
+        });
+        loop({ from: from.add(rounds.mul(together * step)), to, step }, (position) => {
+          combine(sum, elementAt(position));
         });
         return sum;
       };

@@ -106,7 +106,7 @@ export interface Device {
   /** Ends the device and its arrays. */
   dispose(): void;
   [Symbol.dispose](): void;
-  /** Waits for the work enqueued, then disposes. */
+  /** Waits for the work enqueued, then disposes. @throws DeviceError, SimulationError for a fault not heard of yet */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -353,7 +353,7 @@ export class DeviceArray<T extends StorageType = StorageType> {
 
   async #readRange(position: number, target: StorageArray<T>): Promise<void> {
     const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
-    await this.allocation.backend.read(this.allocation.buffer, position * byteSize(this.type), bytes);
+    await this.allocation.read(position * byteSize(this.type), bytes);
   }
 
   #writeRange(position: number, source: StorageArray<T>): void {

@@ -7,7 +7,7 @@ import { generatePtx } from "../codegen/ptx/index.ts";
 import { AbortedError, CompileError, TilewrightError, TraceError, UnsupportedError } from "../errors.ts";
 import { hashText } from "../ir/hash.ts";
 import type { KernelIr } from "../ir/nodes.ts";
-import { argumentSlots } from "../ir/parameters.ts";
+import { type ArgumentSlot, argumentSlots } from "../ir/parameters.ts";
 import { print } from "../ir/printer.ts";
 import { verify } from "../ir/verifier.ts";
 import type { Kernel } from "../lang/index.ts";
@@ -104,6 +104,11 @@ function withKernelName(name: string, error: unknown): unknown {
 /** Executables that stay known by the hash of their text, however they are asked for. */
 const executablesKept = 512;
 
+/** A text may take arguments of several types: f16 and bf16 are the same 16 bits to it. */
+function hashOf(text: string, slots: readonly ArgumentSlot[]): string {
+  return hashText(`${text}\n${JSON.stringify(slots)}`);
+}
+
 /**
  * A compiler for one backend. Kernels of the same text share an executable, except on the simulator: it reads types and
  * the author's lines from the kernel itself.
@@ -129,7 +134,8 @@ export function createCompiler(backend: Backend, options: GenerationOptions = {}
       }
       const generated = emit(kernel, backend.facts, options);
       const { optimised: ir, text } = generated;
-      const module = { name: kernel.name, text, hash: hashText(text), ir, slots: argumentSlots(ir) };
+      const slots = argumentSlots(ir);
+      const module = { name: kernel.name, text, hash: hashOf(text, slots), ir, slots };
       const dump = (log: string): void =>
         dumpKernel(describe(kernel.name, backend.facts, module.hash, generated, log));
       const executable = await load(module, compileOptions).catch((error: unknown) => {

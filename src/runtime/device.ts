@@ -7,7 +7,7 @@ import type { Kernel, ParameterDescriptors } from "../lang/index.ts";
 import type { TargetFacts } from "../target/facts.ts";
 import type { HostValues, StorageArray } from "../types/host.ts";
 import { byteSize, isStorage, type StorageType } from "../types/types.ts";
-import { Allocation } from "./allocation.ts";
+import { Allocation, type FaultRecord, telling } from "./allocation.ts";
 import { type Device, DeviceArray, type MissingDevice } from "./array.ts";
 import type { Backend } from "./backend.ts";
 import type { CompiledKernel, CompileOptions, LaunchOptions } from "./compiled-kernel.ts";
@@ -43,6 +43,7 @@ class BackendDevice implements Device {
   readonly #backend: Backend;
   readonly #compiler: KernelCompiler;
   readonly #kernels: WeakMap<object, Promise<CompiledKernel>> = new WeakMap();
+  readonly #faults: FaultRecord = { told: false };
   #disposed = false;
 
   constructor(backend: Backend, compiler: KernelCompiler, missing: readonly MissingDevice[]) {
@@ -93,7 +94,12 @@ class BackendDevice implements Device {
     const bytes = elementCount(shape) * byteSize(type);
     if (!Number.isSafeInteger(bytes))
       throw new ShapeError(`shape ${formatShape(shape)} has more than 2^53 bytes`);
-    const allocation = new Allocation(this.#backend, bytes, `${type.name}${formatShape(shape)}`);
+    const allocation = new Allocation(
+      this.#backend,
+      this.#faults,
+      bytes,
+      `${type.name}${formatShape(shape)}`,
+    );
     return new DeviceArray({
       device: this,
       type,
@@ -176,12 +182,12 @@ class BackendDevice implements Device {
 
   async sync(): Promise<void> {
     this.#check("sync()");
-    await this.#backend.sync();
+    await telling(this.#faults, this.#backend.sync());
   }
 
   async time(enqueue: () => void): Promise<number> {
     this.#check("time()");
-    return this.#backend.time(enqueue);
+    return telling(this.#faults, this.#backend.time(enqueue));
   }
 
   memory(): { readonly free: number; readonly total: number } {
@@ -201,6 +207,8 @@ class BackendDevice implements Device {
     if (this.#disposed) return;
     try {
       await this.#backend.sync();
+    } catch (error) {
+      if (!this.#faults.told) throw error;
     } finally {
       this.dispose();
     }

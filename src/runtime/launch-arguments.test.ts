@@ -8,6 +8,7 @@ import {
   TypeMismatchError,
 } from "../errors.ts";
 import {
+  bf16,
   block,
   f16,
   f32,
@@ -236,6 +237,15 @@ describe("device.compile", () => {
     const [first, second] = [await device.compile(make()), await device.compile(make())];
     expect(first).not.toBe(second);
     expect(first.executable).toBe(second.executable);
+    const taking = (type: typeof f16 | typeof bf16): Kernel<never> =>
+      kernel("taking", {
+        params: { y: output(type as typeof f16, 0), value: type as typeof f16 },
+        block: 1,
+        body: ({ y, value }) => y.storeAt(0, value),
+      }) as unknown as Kernel<never>;
+    const [half, brain] = [await device.compile(taking(f16)), await device.compile(taking(bf16))];
+    expect(half.text).toBe(brain.text);
+    expect(half.executable).not.toBe(brain.executable);
   });
 
   it("forgets a failure", async () => {
