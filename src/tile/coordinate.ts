@@ -2,7 +2,7 @@
  * @file Arithmetic on coordinates that are either known while tracing (numbers) or on the device alone (values). What
  * is known is computed at once and costs no instruction.
  */
-import { type I32, Value } from "../lang/index.ts";
+import type { I32, Value } from "../lang/index.ts";
 
 /** A position along one dimension, in elements. */
 export type Coordinate = Value<I32> | number;

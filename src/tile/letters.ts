@@ -7,8 +7,32 @@
 
 /** A dimension's name. */
 export type Letter =
-  | "A" | "B" | "C" | "D" | "E" | "F" | "G" | "H" | "I" | "J" | "K" | "L" | "M"
-  | "N" | "O" | "P" | "Q" | "R" | "S" | "T" | "U" | "V" | "W" | "X" | "Y" | "Z";
+  | "A"
+  | "B"
+  | "C"
+  | "D"
+  | "E"
+  | "F"
+  | "G"
+  | "H"
+  | "I"
+  | "J"
+  | "K"
+  | "L"
+  | "M"
+  | "N"
+  | "O"
+  | "P"
+  | "Q"
+  | "R"
+  | "S"
+  | "T"
+  | "U"
+  | "V"
+  | "W"
+  | "X"
+  | "Y"
+  | "Z";
 
 /**
  * Every word of distinct letters out of `D`, in any order: `M`, `K`, `MK`, `KM`. None where `D` may be any letter: those
@@ -21,7 +45,9 @@ type Permutations<D extends string, First extends string = D> = First extends st
   : never;
 
 /** The letters of a word. */
-export type LettersOf<Word extends string> = Word extends `${infer First}${infer Rest}` ? First | LettersOf<Rest> : never;
+export type LettersOf<Word extends string> = Word extends `${infer First}${infer Rest}`
+  ? First | LettersOf<Rest>
+  : never;
 
 /** A number for each dimension. */
 export type Sizes<D extends string> = Readonly<Record<D, number>>;

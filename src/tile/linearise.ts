@@ -20,9 +20,18 @@ export type Stride = number | Value<I32> | Value<Index>;
  *
  * @throws ArgumentError unless there is a stride for each dimension, or for each but the last
  */
-export function linearise<D extends string>(tile: Box<D>, ...strides: readonly (number | Value<I32>)[]): Coordinate;
-export function linearise<D extends string>(tile: Box<D>, ...strides: readonly Stride[]): Coordinate | Value<Index>;
-export function linearise<D extends string>(tile: Box<D>, ...strides: readonly Stride[]): Coordinate | Value<Index> {
+export function linearise<D extends string>(
+  tile: Box<D>,
+  ...strides: readonly (number | Value<I32>)[]
+): Coordinate;
+export function linearise<D extends string>(
+  tile: Box<D>,
+  ...strides: readonly Stride[]
+): Coordinate | Value<Index>;
+export function linearise<D extends string>(
+  tile: Box<D>,
+  ...strides: readonly Stride[]
+): Coordinate | Value<Index> {
   const all = allStrides(tile, strides);
   return all.some((stride) => stride instanceof Value && stride.type === (index as I32 | Index))
     ? wide(tile, all)
@@ -38,7 +47,10 @@ function allStrides<D extends string>(tile: Box<D>, strides: readonly Stride[]):
     );
   }
   for (const stride of strides) {
-    const fits = stride instanceof Value ? ["i32", "index"].includes((stride as Value<I32>).type.name) : Number.isInteger(stride);
+    const fits =
+      stride instanceof Value
+        ? ["i32", "index"].includes((stride as Value<I32>).type.name)
+        : Number.isInteger(stride);
     if (!fits) throw new ArgumentError("a stride is an integer, an i32 value or an index value, in elements");
   }
   return missing === 1 ? [...strides, 1] : strides;
@@ -63,7 +75,8 @@ function narrow<D extends string>(tile: Box<D>, strides: readonly (number | Valu
   tile.dimensions.forEach((name, dimension) => {
     const stride = strides[dimension];
     const base: Coordinate = tile.base[name];
-    if (base instanceof Value) sum = plus(sum, typeof stride === "number" ? times(base, stride) : base.mul(stride));
+    if (base instanceof Value)
+      sum = plus(sum, typeof stride === "number" ? times(base, stride) : base.mul(stride));
   });
   tile.dimensions.forEach((name, dimension) => {
     const stride = strides[dimension];
@@ -84,7 +97,9 @@ function wide<D extends string>(tile: Box<D>, strides: readonly Stride[]): Value
     const stride = strides[dimension];
     const offset = known(tile, name);
     if (typeof stride === "number" || offset === 0) return;
-    terms.push(offset === 1 ? (widened(stride) as Value<Index>) : (widened(stride) as Value<Index>).mul(offset));
+    terms.push(
+      offset === 1 ? (widened(stride) as Value<Index>) : (widened(stride) as Value<Index>).mul(offset),
+    );
   });
   const last = immediate(tile, strides);
   const [first, ...others] = terms;

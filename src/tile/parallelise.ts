@@ -5,7 +5,7 @@ import { ArgumentError } from "../errors.ts";
 import { Value } from "../lang/index.ts";
 import { type Coordinate, plus, quotient, remainder, times } from "./coordinate.ts";
 import type { Sizes } from "./letters.ts";
-import { type Box, boxed, checkExtent, type Coordinates, pick, type Tile } from "./tile.ts";
+import { type Box, boxed, type Coordinates, checkExtent, pick, type Tile } from "./tile.ts";
 
 /** Choices in dividing a tile. */
 export interface Traversal<D extends string> {
@@ -35,10 +35,14 @@ export function parallelise<D extends string>(
   checkEntities(index, count);
   const total = order.reduce((product, name) => product * grid[name], 1);
   if (total < count) {
-    throw new ArgumentError(`${describe(tile.dimensions, tile.size)} has ${total} sub-tiles of ${describe(tile.dimensions, subTile)}: too few for ${count} to share`);
+    throw new ArgumentError(
+      `${describe(tile.dimensions, tile.size)} has ${total} sub-tiles of ${describe(tile.dimensions, subTile)}: too few for ${count} to share`,
+    );
   }
   if (total % count !== 0) {
-    throw new ArgumentError(`${describe(tile.dimensions, tile.size)} has ${total} sub-tiles of ${describe(tile.dimensions, subTile)}; ${count} cannot share them evenly`);
+    throw new ArgumentError(
+      `${describe(tile.dimensions, tile.size)} has ${total} sub-tiles of ${describe(tile.dimensions, subTile)}; ${count} cannot share them evenly`,
+    );
   }
   const entities = entityGrid(order, grid, count);
   const base = entityBase(tile, order, entities, subTile, index);
@@ -68,7 +72,9 @@ export function subdivide<D extends string>(
 ): Tile<D> {
   const subTiles = parallelise(tile, size, index, count, traversal);
   if (subTiles.length !== 1) {
-    throw new ArgumentError(`subdivide() gives each of ${count} entities one sub-tile, and here are ${subTiles.length * count}; parallelise() gives each several`);
+    throw new ArgumentError(
+      `subdivide() gives each of ${count} entities one sub-tile, and here are ${subTiles.length * count}; parallelise() gives each several`,
+    );
   }
   return subTiles[0];
 }
@@ -79,7 +85,8 @@ function subTileSize<D extends string>(tile: Box<D>, size: Partial<Sizes<D>>): S
     const whole = tile.size[name];
     const part = size[name] ?? whole;
     checkExtent("a sub-tile's", name, part);
-    if (whole % part !== 0) throw new ArgumentError(`a sub-tile's ${part} along ${name} does not divide the tile's ${whole}`);
+    if (whole % part !== 0)
+      throw new ArgumentError(`a sub-tile's ${part} along ${name} does not divide the tile's ${whole}`);
     return part;
   });
 }
@@ -93,7 +100,9 @@ function fastestFirst<D extends string>(tile: Box<D>, { fastest }: Traversal<D>)
 
 function checkEntities(index: Coordinate, count: number): void {
   if (!Number.isInteger(count) || count < 1) {
-    throw new ArgumentError(`a tile is divided among a positive number of entities known while tracing, not ${String(count)}`);
+    throw new ArgumentError(
+      `a tile is divided among a positive number of entities known while tracing, not ${String(count)}`,
+    );
   }
   if (index instanceof Value ? index.type.name !== "i32" : !Number.isInteger(index)) {
     const got = index instanceof Value ? `a value of type ${index.type.name}` : String(index);

@@ -60,8 +60,12 @@ describe("resize", () => {
   });
 
   it("refuses what is no extent or no dimension", () => {
-    expect(() => tile({ M: 8 }).resize({ M: 0 })).toThrow("extent along M is a positive integer known while tracing, not 0");
-    expect(() => tile({ M: 8 }).resize({ N: 4 } as unknown as { M: number })).toThrow("the dimensions M and no N");
+    expect(() => tile({ M: 8 }).resize({ M: 0 })).toThrow(
+      "extent along M is a positive integer known while tracing, not 0",
+    );
+    expect(() => tile({ M: 8 }).resize({ N: 4 } as unknown as { M: number })).toThrow(
+      "the dimensions M and no N",
+    );
   });
 });
 
@@ -81,6 +85,8 @@ describe("translate", () => {
   it("refuses what it cannot move by", () => {
     const t = tile({ M: 4 });
     expect(() => translate(t, { M: 0.5 })).toThrow("by an integer or an i32 value, not 0.5");
-    expect(() => translate(t, { N: 1 } as Partial<Record<Letter, number>>)).toThrow("has the dimensions M and no N");
+    expect(() => translate(t, { N: 1 } as Partial<Record<Letter, number>>)).toThrow(
+      "has the dimensions M and no N",
+    );
   });
 });

@@ -54,7 +54,12 @@ export class Box<D extends string> {
       this.check(name);
       checkExtent("a tile's", name, extent);
     }
-    return boxed<D>(this.dimensions, this.base, this.offset, pick(this.dimensions, (name) => size[name] ?? this.size[name]));
+    return boxed<D>(
+      this.dimensions,
+      this.base,
+      this.offset,
+      pick(this.dimensions, (name) => size[name] ?? this.size[name]),
+    );
   }
 
   /** @internal */
@@ -71,7 +76,7 @@ Object.setPrototypeOf(
   new Proxy(Object.prototype, {
     get(target, property, receiver: Box<string>): unknown {
       if (typeof property === "string" && /^[A-Z]+$/.test(property)) {
-        return receiver.project(...([...property]));
+        return receiver.project(...[...property]);
       }
       return Reflect.get(target, property, receiver);
     },
@@ -95,7 +100,10 @@ export function boxed<D extends string>(
 }
 
 /** @internal A record with an entry for each dimension. */
-export function pick<D extends string, T>(dimensions: readonly D[], entry: (name: D) => T): Readonly<Record<D, T>> {
+export function pick<D extends string, T>(
+  dimensions: readonly D[],
+  entry: (name: D) => T,
+): Readonly<Record<D, T>> {
   return Object.fromEntries(dimensions.map((name) => [name, entry(name)])) as Record<D, T>;
 }
 
@@ -111,11 +119,17 @@ export function tile<const S extends Partial<Sizes<Letter>>>(size: S): Tile<keyo
     throw new ArgumentError(`a tile has 1 to ${mostDimensions} dimensions, not ${dimensions.length}`);
   }
   for (const name of dimensions) {
-    if (!isLetter(name)) throw new ArgumentError(`a dimension is named by one upper-case letter, not ${JSON.stringify(name)}`);
+    if (!isLetter(name))
+      throw new ArgumentError(`a dimension is named by one upper-case letter, not ${JSON.stringify(name)}`);
     checkExtent("a tile's", name, size[name]);
   }
   const zeros = pick(dimensions, () => 0);
-  return boxed<keyof S & Letter>(dimensions, zeros, zeros, pick(dimensions, (name) => size[name] as number));
+  return boxed<keyof S & Letter>(
+    dimensions,
+    zeros,
+    zeros,
+    pick(dimensions, (name) => size[name] as number),
+  );
 }
 
 /**
@@ -129,7 +143,9 @@ export function translate<D extends string>(tile: Box<D>, by: Partial<Coordinate
   for (const name of dimensions) {
     const move = moves[name];
     if (move === undefined || move instanceof Value || Number.isInteger(move)) continue;
-    throw new ArgumentError(`a tile moves along ${name} by an integer or an i32 value, not ${describe(move)}`);
+    throw new ArgumentError(
+      `a tile moves along ${name} by an integer or an i32 value, not ${describe(move)}`,
+    );
   }
   return boxed<D>(
     dimensions,
@@ -148,7 +164,9 @@ export function translate<D extends string>(tile: Box<D>, by: Partial<Coordinate
 /** @internal */
 export function checkExtent(whose: string, name: string, extent: unknown): void {
   if (Number.isInteger(extent) && (extent as number) >= 1) return;
-  throw new ArgumentError(`${whose} extent along ${name} is a positive integer known while tracing, not ${describe(extent)}`);
+  throw new ArgumentError(
+    `${whose} extent along ${name} is a positive integer known while tracing, not ${describe(extent)}`,
+  );
 }
 
 function describe(thing: unknown): string {
