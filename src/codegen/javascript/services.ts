@@ -74,6 +74,7 @@ export const serviceNames = [
   "goOn",
   "leftLoop",
   "spin",
+  "endless",
   "closeRegion",
   // Memory.
   "sharedArray",

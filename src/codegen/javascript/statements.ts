@@ -109,7 +109,9 @@ function emitLoop(region: Region, loop: LoopNode): void {
 
 function emitWhile(region: Region, loop: WhileNode): void {
   const label = region.label();
+  if (region.checks) region.line(`let ${label}turns = 0;`);
   region.line(`${label}: for (;;) {`);
+  if (region.checks) region.line(`if (++${label}turns > 100000000) endless(W, lane, ${loop.site});`);
   emitBlock(region, loop.condition, outside);
   region.line(`if (!(${region.operand(loop.test)})) break;`);
   region.line("{");

@@ -6,10 +6,10 @@
 import { touchBuffer } from "./access.ts";
 import type { BufferBinding, TensorBinding } from "./arguments.ts";
 import type { SharedArrayFacts } from "./array-facts.ts";
-import { barrierAt, completePhase, requireInitFence } from "./barriers.ts";
 import { laneFault } from "./faults.ts";
 import { acquire, advance, emptyClock, releaseInto } from "./ordering.ts";
 import { type BulkStore, commitGroup, groupsOf, type ThreadCopy } from "./pending-work.ts";
+import { barrierAt, completePhase, requireInitFence } from "./phase-barriers.ts";
 import { landCopy, readGranuleAsynchronously, startCopy } from "./shadow.ts";
 import { beside } from "./shadow-cells.ts";
 import type { Block, PhaseBarrier, Warp } from "./state.ts";

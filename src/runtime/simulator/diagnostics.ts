@@ -57,3 +57,8 @@ export function unassigned(warp: Warp, lane: number, site: number, variable: num
   const what = count === 1 ? `variable ${name}` : `element ${element} of variable ${name}`;
   laneFault(warp, lane, site, "uninitialisedRegister", `${what} is read before anything was assigned to it`);
 }
+
+/** A loop that looks at nothing others change, and does not end. */
+export function endless(warp: Warp, lane: number, site: number): never {
+  laneFault(warp, lane, site, "deadlock", "a loop made 100,000,000 turns without an end");
+}

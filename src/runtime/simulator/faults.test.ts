@@ -443,6 +443,20 @@ describe("coming together", () => {
   });
 });
 
+describe("loops without an end", () => {
+  it("are found in single lanes, too", async () => {
+    const k = new KernelBuilder();
+    const t = k.builtin("threadIndexX");
+    whileAt(
+      k,
+      7,
+      () => k.compare("less", t, I(64)),
+      () => {},
+    );
+    expect(await faultOf(k.build())).toEqual(fault("deadlock", 7));
+  });
+});
+
 describe("named barriers", () => {
   /** Warp 0 writes and arrives, warp 1 waits and reads; warp 2 looks on. */
   function handOver(withBarrier: boolean): KernelIr {

@@ -32,18 +32,7 @@ import {
   writeShared,
 } from "./access.ts";
 import { SharedArrayFacts, TableFacts } from "./array-facts.ts";
-import {
-  barrierArrive,
-  barrierArriveExpect,
-  barrierInit,
-  barrierInitFence,
-  barrierWait,
-  blockBarrier,
-  clusterArrive,
-  clusterWait,
-  namedBarrier,
-  subgroupBarrier,
-} from "./barriers.ts";
+import { blockBarrier, clusterArrive, clusterWait, namedBarrier, subgroupBarrier } from "./barriers.ts";
 import { ballot, electOne, shuffle, subgroupReduce, vote } from "./collectives.ts";
 import { closeRegion, countGlobal, countShared } from "./counting.ts";
 import {
@@ -56,7 +45,7 @@ import {
   tensorStoreCommit,
   tensorStoreWait,
 } from "./deferred.ts";
-import { assertion, checkQuotient, print, unassigned } from "./diagnostics.ts";
+import { assertion, checkQuotient, endless, print, unassigned } from "./diagnostics.ts";
 import { copied, exitLane, goOn, leftLoop, remaining, spin, split } from "./lanes.ts";
 import {
   eightByEightPlan,
@@ -70,6 +59,13 @@ import {
   wmmaStore,
 } from "./matrix.ts";
 import * as numbers from "./numbers.ts";
+import {
+  barrierArrive,
+  barrierArriveExpect,
+  barrierInit,
+  barrierInitFence,
+  barrierWait,
+} from "./phase-barriers.ts";
 import { touchRegister } from "./registers.ts";
 import { warpgroupCommit, warpgroupFence, warpgroupMma, warpgroupPlan, warpgroupWait } from "./warpgroup.ts";
 
@@ -151,6 +147,7 @@ export const services: { readonly [name: string]: unknown } = {
   touchRegister,
   print,
   assertion,
+  endless,
   fence,
   proxyFence,
   barrierInitFence,
