@@ -1,7 +1,7 @@
 /**
  * @file `kernel()`: a TypeScript function that is traced into a {@link KernelIr} once per specialisation.
  */
-import { ArgumentError, TraceError } from "../errors.ts";
+import { ArgumentError, type SourcePosition } from "../errors.ts";
 import type { KernelIr } from "../ir/nodes.ts";
 import type { TargetFacts } from "../target/facts.ts";
 import { declareParameters, type KernelArguments, type ParameterDescriptors } from "./parameters.ts";
@@ -48,7 +48,8 @@ export function kernel<const P extends ParameterDescriptors>(
       );
     }
   }
-  return { name, params: definition.params, trace: (facts) => traceKernel(name, definition, facts) };
+  const defined = capturePosition();
+  return { name, params: definition.params, trace: (facts) => traceKernel(name, definition, defined, facts) };
 }
 
 function extents(size: BlockSize, what: string, name: string): readonly [number, number, number] {
@@ -63,6 +64,7 @@ function extents(size: BlockSize, what: string, name: string): readonly [number,
 function traceKernel<P extends ParameterDescriptors>(
   name: string,
   definition: KernelDefinition<P>,
+  defined: SourcePosition | undefined,
   facts: TargetFacts,
 ): KernelIr {
   const size = typeof definition.block === "function" ? definition.block(facts) : definition.block;
@@ -76,12 +78,11 @@ function traceKernel<P extends ParameterDescriptors>(
   const trace = new Tracer(name, facts, block);
   const { parameters, bind } = declareParameters(definition.params);
   trace.parameters.push(...parameters);
-  withTracer(trace, () => definition.body(bind() as KernelArguments<P>, facts));
+  withTracer(trace, defined, () => definition.body(bind() as KernelArguments<P>, facts));
   checkComparisons(trace);
   if (trace.sharedBytes > facts.limits.sharedBytes) {
-    throw new TraceError(
-      `kernel ${name}: ${trace.sharedBytes} bytes of shared memory; ${facts.name} has ${facts.limits.sharedBytes} a block`,
-    );
+    const message = `${trace.sharedBytes} bytes of shared memory; ${facts.name} has ${facts.limits.sharedBytes} a block`;
+    throw traceError(name, message, [defined]);
   }
   return {
     name,
@@ -110,6 +111,3 @@ function checkComparisons(trace: Tracer): void {
     [trace.positions[site]],
   );
 }
-
-/** @internal */
-export { capturePosition };

@@ -117,6 +117,7 @@ export class Tracer {
     try {
       const returned = body();
       if (returned instanceof Promise) {
+        silence(returned);
         throw this.error(`the body of ${what} is asynchronous; kernel code is traced and cannot await`);
       }
     } finally {
@@ -202,17 +203,28 @@ export function currentTracer(): Tracer | undefined {
   return current;
 }
 
-/** Runs `body` as the body of `tracer`. */
-export function withTracer(target: Tracer, body: () => unknown): void {
+/** Runs `body` as the body of `target`, which was defined at `definition`. */
+export function withTracer(
+  target: Tracer,
+  definition: SourcePosition | undefined,
+  body: () => unknown,
+): void {
   const outer = current;
   current = target;
   try {
     const returned: unknown = body();
     if (returned instanceof Promise) {
-      throw target.error("the kernel body is asynchronous; kernel code is traced and cannot await");
+      silence(returned);
+      const message = "the kernel body is asynchronous; kernel code is traced and cannot await";
+      throw traceError(target.kernelName, message, [definition]);
     }
   } finally {
     target.root.open = false;
     current = outer;
   }
+}
+
+/** The refusal is what counts; what an asynchronous body goes on to do would end the process as an unhandled rejection. */
+function silence(body: Promise<unknown>): void {
+  body.catch(() => undefined);
 }

@@ -38,12 +38,18 @@ const misuse =
   "operators, when() or select() for conditions, loop() for counted loops";
 
 /**
+ * Type of a `then` that looks like a promise's. TypeScript refuses conditions on promises, which are always true, and so
+ * refuses conditions on kernel values.
+ */
+export type NoPromise = (fulfilled: (value: "a kernel value cannot be awaited") => unknown) => unknown;
+
+/**
  * One number on the device, of element type `T`. Fixed from the moment it was made: later stores and assignments never
  * change it. Usable in the block where it was made and the blocks nested in it.
  */
 export class Value<T extends ElementType> {
-  /** Never there: makes `if (value)` and `await value` type errors. */
-  declare readonly then: never;
+  /** Not there; its type makes `if (value)` and `value ? a : b` type errors, and what `await value` gives useless. */
+  declare readonly then: NoPromise;
   /** Makes `Value` invariant in `T`. */
   declare readonly invariant: (type: T) => T;
 

@@ -7,14 +7,22 @@ import type { Attributes, OperationName } from "../ir/operations.ts";
 import { type ArithmeticType, type ElementType, isArithmetic } from "../types/types.ts";
 import { capturePosition } from "./position.ts";
 import { type Scope, traceError, tracer } from "./trace.ts";
-import { type AnyValue, constantOperand, type Operand, operandValue, use, Value } from "./value.ts";
+import {
+  type AnyValue,
+  constantOperand,
+  type NoPromise,
+  type Operand,
+  operandValue,
+  use,
+  Value,
+} from "./value.ts";
 
 /** Lanes of a vector. */
 export type VectorLanes = Exclude<Lanes, 1>;
 
 /** Several numbers of one type; operators work lane by lane. */
 export class Vector<T extends ElementType, N extends VectorLanes = VectorLanes> {
-  declare readonly then: never;
+  declare readonly then: NoPromise;
   declare readonly invariant: (type: T) => T;
 
   constructor(
