@@ -1,14 +1,21 @@
 /**
- * A layer of a neural network in one kernel: D = GELU(A · B + C), where C is a bias row repeated downward, and the
- * activation is a TypeScript function that runs on each element on its way out.
+ * A layer of a neural network in one kernel: D = GELU(max(A, 0) · B + bias). The activation before the product and the
+ * one after it are TypeScript functions of one element, compiled into the kernel.
  */
 import { f16, f32, open } from "tilewright";
-import { gemm, type Transform } from "tilewright/gemm";
-import { tanh } from "tilewright/lang";
+import { bias, gemm, type Transform } from "tilewright/gemm";
+import { max, tanh } from "tilewright/lang";
 
-/** GELU by its tanh approximation (Hendrycks and Gimpel, arXiv 1606.08415). `x` is one element, in f32. */
+/** On A's way from global to shared memory. */
+const relu: Transform = (x) => max(x, 0);
+
+/** On D's way out: GELU by its tanh approximation (Hendrycks and Gimpel, arXiv 1606.08415). `x` is in f32 here. */
 const gelu: Transform = (x) => {
-  const inner = x.mul(x).fma(0.044715, 1).mul(x).mul(Math.sqrt(2 / Math.PI));
+  const inner = x
+    .mul(x)
+    .fma(0.044715, 1)
+    .mul(x)
+    .mul(Math.sqrt(2 / Math.PI));
   return tanh(inner).add(1).mul(x).mul(0.5);
 };
 
@@ -24,8 +31,12 @@ const offsets = Array.from({ length: n }, (_, i) => i / n - 0.5);
 
 using a = device.array(f16, [m, k], activations);
 using b = device.array(f16, [k, n], weights);
-using bias = device.array(f32, [m, n], Array.from({ length: m }, () => offsets).flat());
-using d = await gemm(a, b, { c: bias, type: f32, transforms: { d: { registerToShared: gelu } } });
+using v = device.array(f32, [n], offsets);
+using d = await gemm(a, b, {
+  type: f32,
+  transforms: { a: { globalToShared: relu } },
+  epilogue: [bias(v), gelu],
+});
 
 // The operands were rounded to f16 on their way to the device; what is left is the rounding of sums in f32.
 const [left, right, result] = [await a.read(), await b.read(), (await d.read()) as Float32Array];
@@ -33,7 +44,7 @@ let largest = 0;
 for (let row = 0; row < m; row++) {
   for (let column = 0; column < n; column++) {
     let sum = offsets[column];
-    for (let i = 0; i < k; i++) sum += left[row * k + i] * right[i * n + column];
+    for (let i = 0; i < k; i++) sum += Math.max(left[row * k + i], 0) * right[i * n + column];
     largest = Math.max(largest, Math.abs(result[row * n + column] - geluOf(sum)));
   }
 }

@@ -7,7 +7,14 @@ import type { TargetFacts } from "../target/facts.ts";
 import { type NvidiaTargetName, nvidiaTarget } from "../target/nvidia.ts";
 import { simulatorFacts } from "../target/simulator.ts";
 import { type ElementType, f16, type StorageType } from "../types/index.ts";
-import { extent, operatorNamed, storageType, sumType } from "./option-values.ts";
+import {
+  extent,
+  operatorNamed,
+  type ScheduleName,
+  scheduleNamed,
+  storageType,
+  sumType,
+} from "./option-values.ts";
 import { createPaperDevice } from "./paper-device.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -26,6 +33,7 @@ interface EmitOptions {
   readonly outputType?: StorageType;
   readonly accumulate?: ElementType;
   readonly operator?: OperatorFactory;
+  readonly schedule?: ScheduleName;
   readonly layout: LayoutName;
   readonly m: number;
   readonly n: number;
@@ -46,6 +54,7 @@ export function addEmitCommand(program: Command, terminal: Terminal): void {
     .option("--output-type <type>", "type of D's elements", storageType)
     .option("--accumulate <type>", "type that sums are made in", sumType)
     .option("--operator <name>", "fma, mma or wmma (default: the fastest)", operatorNamed)
+    .option("--schedule <name>", "warpgroup or register-staged (default: the fastest)", scheduleNamed)
     .option(
       "--layout <layout>",
       "nn, nt, tn or tt: t for an operand that is transposed",
@@ -75,7 +84,7 @@ function oneOf<T extends string>(choices: readonly T[]): (text: string) => T {
 
 /** The text of the kernel that `gemm` would run on a device of the target's kind. */
 async function emitGemm(options: EmitOptions): Promise<string> {
-  const { target, type, layout, m, n, k, accumulate, operator, outputType } = options;
+  const { target, type, layout, m, n, k, accumulate, operator, schedule, outputType } = options;
   using device = createPaperDevice(factsOf(target));
   const matrix = (rows: number, columns: number, order: string | undefined): DeviceArray =>
     order === "t" ? device.empty(type, [columns, rows]).transposed : device.empty(type, [rows, columns]);
@@ -83,6 +92,7 @@ async function emitGemm(options: EmitOptions): Promise<string> {
     ...(outputType === undefined ? {} : { type: outputType }),
     ...(accumulate === undefined ? {} : { accumulate }),
     ...(operator === undefined ? {} : { operator }),
+    ...(schedule === undefined ? {} : { schedule }),
   });
   // Sizes are at least 1, so there is a kernel.
   const { ir, text } = plan.compiled!;

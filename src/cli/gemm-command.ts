@@ -9,7 +9,14 @@ import { openDevice } from "./device-choice.ts";
 import { UsageError } from "./failure.ts";
 import { interruptible } from "./interrupt.ts";
 import { checkWritable, type MatrixFile, openMatrix, saveMatrix } from "./matrix-files.ts";
-import { factor, operatorNamed, storageType, sumType } from "./option-values.ts";
+import {
+  factor,
+  operatorNamed,
+  type ScheduleName,
+  scheduleNamed,
+  storageType,
+  sumType,
+} from "./option-values.ts";
 import { Progress } from "./progress.ts";
 import { formatJson, formatRate, formatSeconds, routeOf } from "./report.ts";
 import type { Terminal } from "./terminal.ts";
@@ -24,6 +31,7 @@ interface GemmCommandOptions {
   readonly type?: StorageType;
   readonly accumulate?: ElementType;
   readonly operator?: OperatorFactory;
+  readonly schedule?: ScheduleName;
   readonly opaqueAs?: StorageType;
   readonly device?: string;
   readonly json?: true;
@@ -51,6 +59,7 @@ export function addGemmCommand(program: Command, terminal: Terminal): void {
     )
     .option("--accumulate <type>", "type that sums are made in", sumType)
     .option("--operator <name>", "fma, mma or wmma (default: the fastest)", operatorNamed)
+    .option("--schedule <name>", "warpgroup or register-staged (default: the fastest)", scheduleNamed)
     .option("--opaque-as <type>", "type of elements that numpy calls opaque: bf16, e4m3 or e5m2", storageType)
     .option("--device <name>", "cuda, cuda:1, webgpu or simulator (default: the best present)")
     .option("--json", "print facts as JSON")
@@ -174,8 +183,8 @@ async function multiply(
 }
 
 function gemmOptions(options: GemmCommandOptions, c: DeviceArray | undefined): GemmOptions {
-  const { alpha, beta, type, accumulate, operator } = options;
-  return { ...given({ c, alpha, beta, type, accumulate, operator }) };
+  const { alpha, beta, type, accumulate, operator, schedule } = options;
+  return { ...given({ c, alpha, beta, type, accumulate, operator, schedule }) };
 }
 
 /** The properties that are not undefined. */

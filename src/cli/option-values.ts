@@ -1,6 +1,6 @@
 /** @file Values of options: text from the command line to what it stands for. */
 import { InvalidArgumentError } from "commander";
-import { fma, mmaSync, type OperatorFactory, wmmaSync } from "../gemm/index.ts";
+import { fma, type GemmOptions, mmaSync, type OperatorFactory, wmmaSync } from "../gemm/index.ts";
 import { type ElementType, isArithmetic, isStorage, type StorageType, types } from "../types/index.ts";
 
 const all: readonly ElementType[] = Object.values(types);
@@ -24,6 +24,16 @@ export const sumType = (text: string): ElementType => named(sumTypes, text);
 
 /** An operator by its name. */
 export const operatorNamed = (text: string): OperatorFactory => named(operators, text);
+
+/** How data moves. */
+export type ScheduleName = NonNullable<GemmOptions["schedule"]>;
+const schedules: readonly { readonly name: ScheduleName }[] = [
+  { name: "warpgroup" },
+  { name: "register-staged" },
+];
+
+/** A schedule by its name. */
+export const scheduleNamed = (text: string): ScheduleName => named(schedules, text).name;
 
 /** A finite number. Whole ones beyond 2^53 stay exact, for 64-bit integers. */
 export function factor(text: string): number | bigint {

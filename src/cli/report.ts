@@ -38,30 +38,32 @@ export function formatBytes(bytes: number): string {
 
 /** Which way a multiplication takes. */
 export interface GemmRoute {
-  /** Name and shape of the operator, "mma m16n8k16". */
+  /** How data moves: "warpgroup", "register-staged". */
+  readonly schedule: string;
+  /** What multiplies: "wgmma", "mma m16n8k16", "fma". */
   readonly operator: string;
   readonly block: { readonly m: number; readonly n: number; readonly k: number };
-  readonly warps: { readonly m: number; readonly n: number };
   /** Types that are multiplied and summed in. */
   readonly multiplied: readonly [a: string, b: string];
   readonly summed: string;
 }
 
 /** The way that a plan takes. */
-export function routeOf(plan: GemmPlan, device: Device): GemmRoute {
-  const { operator, types, params } = plan.kind;
+export function routeOf({ kind }: GemmPlan, device: Device): GemmRoute {
+  const { schedule, operator, types, params } = kind;
   return {
-    operator: operator.create(types, device.facts).name,
+    schedule,
+    // This schedule has an operator of its own.
+    operator: schedule === "warpgroup" ? "wgmma" : operator.create(types, device.facts).name,
     block: params.block,
-    warps: params.warps,
     multiplied: [types.a.name, types.b.name],
     summed: types.accumulator.name,
   };
 }
 
 /** A route on one line. */
-export function formatRoute({ operator, block, summed }: GemmRoute): string {
-  return `${operator}, sums in ${summed}, tiles of ${block.m} × ${block.n} × ${block.k}`;
+export function formatRoute({ schedule, operator, block, summed }: GemmRoute): string {
+  return `${operator}, ${schedule}, sums in ${summed}, tiles of ${block.m} × ${block.n} × ${block.k}`;
 }
 
 /** Facts as JSON text; integers that a double cannot hold become text. */

@@ -69,7 +69,7 @@ describe("tilewright emit gemm", () => {
     expect({ status, error }).toEqual({ status: 0, error: "" });
     expect(out).toMatch(new RegExp(`^\\.target ${target}$`, "m"));
     expect(out).toContain(".visible .entry gemm(");
-    expect(out).toMatch(/^\s*mma\.sync\./m);
+    expect(out).toMatch(target === "sm_90a" ? /wgmma\.mma_async/ : /mma\.sync\./);
   });
 
   it("writes the intermediate representation and the simulator's JavaScript", async () => {
@@ -105,6 +105,16 @@ describe("tilewright emit gemm", () => {
       ),
     );
     expect(new Set(texts.map(({ out: text }) => text)).size).toBe(4);
+  });
+
+  it("takes the schedule that is asked for", async () => {
+    const staged = ["emit", "gemm", "--target", "sm_90a", "--schedule", "register-staged"];
+    const { status, out } = await tilewright(...staged);
+    expect(status).toBe(0);
+    expect(out).not.toContain("wgmma");
+    const refused = await tilewright("emit", "gemm", "--target", "sm_80", "--schedule", "warpgroup");
+    expect(refused).toMatchObject({ status: 1, out: "" });
+    expect(refused.error).toMatch(/^tilewright: gemm: the warpgroup schedule cannot serve: .*\n$/);
   });
 
   it("gives the same text each time", async () => {

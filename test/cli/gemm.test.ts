@@ -204,9 +204,9 @@ describe("tilewright gemm", () => {
       alpha: 2,
       beta: 0,
       route: {
+        schedule: "register-staged",
         operator: expect.any(String),
         block: { m: expect.any(Number), n: expect.any(Number), k: expect.any(Number) },
-        warps: { m: expect.any(Number), n: expect.any(Number) },
         multiplied: ["u8", "i8"],
         summed: "i32",
       },

@@ -1,0 +1,37 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { loadNpy } from "../../src/npy/node.ts";
+import { decode, f16 } from "../../src/types/index.ts";
+import { runProgram } from "./program.ts";
+
+it("gemm.ts multiplies", async () => {
+  expect(await runProgram("examples/gemm.ts")).toBe("[ 2, 2 ] Float32Array(4) [ 40, 20, 100, 50 ]\n");
+});
+
+it("fused-gemm.ts fuses a function", async () => {
+  expect(await runProgram("examples/fused-gemm.ts")).toBe(
+    "48 x 40 fused elements; the largest error is below 1e-4\n",
+  );
+});
+
+it("make-data.ts makes the shipped matrices", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tilewright-data-"));
+  try {
+    await runProgram("examples/make-data.ts", folder);
+    for (const name of ["a.npy", "b.npy"]) {
+      const shipped = fileURLToPath(new URL(`../../examples/data/${name}`, import.meta.url));
+      const [made, kept] = [await loadNpy(join(folder, name)), await loadNpy(shipped)];
+      expect(made.shape).toEqual(kept.shape);
+      // Engines may differ in the last place of logarithm and cosine, and so in the last place of a half now and then.
+      const [x, y] = [decode(f16, made.data as Uint16Array), decode(f16, kept.data as Uint16Array)];
+      x.forEach((value, i) => {
+        expect(Math.abs(value - y[i])).toBeLessThanOrEqual(2 ** -10 * Math.abs(y[i]));
+      });
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
