@@ -3,7 +3,7 @@
  * Σ|a||b|, and every element around D still what it was.
  */
 import { byteSize, type Device, type DeviceArray, type ElementType, type StorageType } from "tilewright";
-import { gemm, type GemmOptions } from "tilewright/gemm";
+import { type GemmOptions, gemm } from "tilewright/gemm";
 import { decode, encode } from "../../src/types/host.ts";
 
 /** One multiplication. */
@@ -78,7 +78,8 @@ function embed(
   const before = padding % 2 === 0 ? (16 / byteSize(type)) * guard : guard;
   const poison = type.class === "float" ? Number.NaN : 101;
   const host = new Array<number>(before + Math.max(lines, 1) * leading + guard).fill(poison);
-  const at = (row: number, column: number): number => before + (columnMajor ? column * leading + row : row * leading + column);
+  const at = (row: number, column: number): number =>
+    before + (columnMajor ? column * leading + row : row * leading + column);
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++) host[at(row, column)] = fill(row, column);
   }
@@ -88,13 +89,22 @@ function embed(
   const held = decode(type, raw as never);
   const values = new Float64Array(rows * columns);
   for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) values[row * columns + column] = Number(held[at(row, column)]);
+    for (let column = 0; column < columns; column++)
+      values[row * columns + column] = Number(held[at(row, column)]);
   }
   const strides = columnMajor ? [1, leading] : [leading, 1];
   return { values, array: whole.strided([rows, columns], strides, before), whole, at };
 }
 
-const unit: Readonly<Record<string, number>> = { f16: 2 ** -11, bf16: 2 ** -8, f32: 2 ** -24, f64: 2 ** -53, e4m3: 2 ** -4, e5m2: 2 ** -3, tf32: 2 ** -11 };
+const unit: Readonly<Record<string, number>> = {
+  f16: 2 ** -11,
+  bf16: 2 ** -8,
+  f32: 2 ** -24,
+  f64: 2 ** -53,
+  e4m3: 2 ** -4,
+  e5m2: 2 ** -3,
+  tf32: 2 ** -11,
+};
 
 /** Runs one case. @throws Error that names the case and the first element that is wrong */
 export async function checkGemm(device: Device, test: GemmCase, seed = 1): Promise<void> {
@@ -106,10 +116,15 @@ export async function checkGemm(device: Device, test: GemmCase, seed = 1): Promi
   const dType = test.d ?? test.a;
   const poison = dType.class === "float" ? Number.NaN : 103;
   const target = embed(device, dType, m, n, columnMajorD, padding, () => poison);
-  const addend = beta === 0 ? undefined : embed(device, dType, m, n, columnMajorD, padding, () => sample(dType, random));
+  const addend =
+    beta === 0 ? undefined : embed(device, dType, m, n, columnMajorD, padding, () => sample(dType, random));
   try {
     await gemm(left.array, right.array, {
-      ...test.options, alpha, beta, d: target.array, ...(addend === undefined ? {} : { c: addend.array }),
+      ...test.options,
+      alpha,
+      beta,
+      d: target.array,
+      ...(addend === undefined ? {} : { c: addend.array }),
     } as GemmOptions);
     const result = await target.whole.read();
     compare(test, result as ArrayLike<number | bigint>, left, right, target, addend, dType);
@@ -136,7 +151,12 @@ function compare(
   const accumulator: ElementType | undefined = test.options?.accumulate;
   const integer = dType.class !== "float";
   const epsilon = unit[accumulator?.name ?? (dType.name === "f64" ? "f64" : "f32")];
-  const inputs = test.options?.compute?.name === "tf32" ? 2 * unit.tf32 : test.mapA === undefined && test.mapB === undefined ? 0 : 2 * (unit[test.a.name] ?? 0);
+  const inputs =
+    test.options?.compute?.name === "tf32"
+      ? 2 * unit.tf32
+      : test.mapA === undefined && test.mapB === undefined
+        ? 0
+        : 2 * (unit[test.a.name] ?? 0);
   const written = new Set<number>();
   for (let row = 0; row < m; row++) {
     for (let column = 0; column < n; column++) {
@@ -154,9 +174,15 @@ function compare(
       const got = Number(result[position]);
       const scale = Math.abs(alpha) * magnitude + Math.abs(beta * c);
       const steps = 4 * Math.sqrt(k) + 8;
-      const allowed = integer ? 0 : (steps * epsilon + inputs) * scale * 2 + (unit[dType.name] ?? 0) * Math.abs(expected) * 2 + 1e-7 * (dType.name === "f16" ? 1 : 0);
+      const allowed = integer
+        ? 0
+        : (steps * epsilon + inputs) * scale * 2 +
+          (unit[dType.name] ?? 0) * Math.abs(expected) * 2 +
+          1e-7 * (dType.name === "f16" ? 1 : 0);
       if (!(Math.abs(got - expected) <= allowed)) {
-        throw new Error(`${describeCase(test)}: D[${row}, ${column}] is ${got}, not ${expected} (allowed ${allowed})`);
+        throw new Error(
+          `${describeCase(test)}: D[${row}, ${column}] is ${got}, not ${expected} (allowed ${allowed})`,
+        );
       }
     }
   }
@@ -164,19 +190,36 @@ function compare(
     if (written.has(position)) continue;
     const value = Number(result[position]);
     const intact = integer ? value === 101 : Number.isNaN(value);
-    if (!intact) throw new Error(`${describeCase(test)}: element ${position}, outside D, was overwritten with ${value}`);
+    if (!intact)
+      throw new Error(`${describeCase(test)}: element ${position}, outside D, was overwritten with ${value}`);
   }
 }
 
 /** A case in one line. */
 export function describeCase(test: GemmCase): string {
-  const { m, n, k, a, b = a, d = a, layout = "nn", alpha = 1, beta = 0, padding = 0, columnMajorD, options } = test;
+  const {
+    m,
+    n,
+    k,
+    a,
+    b = a,
+    d = a,
+    layout = "nn",
+    alpha = 1,
+    beta = 0,
+    padding = 0,
+    columnMajorD,
+    options,
+  } = test;
   const operator = options?.operator?.name ?? "default";
   return `${a.name}·${b.name}→${d.name} ${m}x${n}x${k} ${layout}${columnMajorD ? " D column-major" : ""} ld+${padding} alpha ${alpha} beta ${beta} ${operator}${options?.accumulate ? ` sum ${options.accumulate.name}` : ""}${options?.compute ? ` ${options.compute.name}` : ""}`;
 }
 
 /** Rows in which every pair of values of every two columns occurs: a greedy pairwise cover, the same for a seed. */
-export function pairwise<T extends Record<string, readonly unknown[]>>(columns: T, seed = 7): { [K in keyof T]: T[K][number] }[] {
+export function pairwise<T extends Record<string, readonly unknown[]>>(
+  columns: T,
+  seed = 7,
+): { [K in keyof T]: T[K][number] }[] {
   const names = Object.keys(columns) as (keyof T & string)[];
   const random = generator(seed);
   const left = new Set<string>();

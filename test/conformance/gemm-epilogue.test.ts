@@ -70,7 +70,7 @@ onEveryDevice((device: () => Device) => {
         let sum = 0;
         for (let inner = 0; inner < k; inner++) sum += x[row * k + inner] * y[inner * n + column];
         const wanted = expected(sum, row, column);
-        expect(Math.abs(result[row * n + column] - wanted), `D[${row}, ${column}]`).toBeLessThan(
+        expect(Math.abs(Number(result[row * n + column]) - wanted), `D[${row}, ${column}]`).toBeLessThan(
           2e-5 * (1 + Math.abs(wanted)),
         );
       }
@@ -113,7 +113,7 @@ onEveryDevice((device: () => Device) => {
         };
       });
       const kept = await before.read();
-      expect(kept.every((x, i) => Math.abs(x - pre[i]) < 100)).toBe(true);
+      expect(kept.every((x, i) => Math.abs(Number(x) - pre[i]) < 100)).toBe(true);
     });
   }
 

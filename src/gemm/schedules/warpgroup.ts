@@ -15,17 +15,14 @@
 import { ArgumentError, UnsupportedError } from "../../errors.ts";
 import {
   type AnyFragment,
-  type AnyValue,
   type BarrierArray,
   barrierInitFence,
   barriers,
   block,
   byteSize,
   type Condition,
-  type GlobalArray,
   grid,
   type I32,
-  type Index,
   i32,
   index,
   inout,
@@ -46,7 +43,6 @@ import {
   type Value,
   type Variable,
   variable,
-  vector,
   warpgroupCommit,
   warpgroupFence,
   warpgroupFragment,
@@ -55,9 +51,8 @@ import {
   when,
 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
-import { combine } from "../epilogues/combination.ts";
 import { defaultEpilogue } from "../epilogues/epilogue.ts";
-import { type StepOperand, stepArguments, stepOperands, stepParameters } from "../epilogues/step.ts";
+import { stepArguments, stepOperands, stepParameters } from "../epilogues/step.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
 import { columnMajor, rowMajor } from "../layouts/layout.ts";
 import type { GemmParams } from "../params.ts";
@@ -65,6 +60,7 @@ import { everyStep } from "../predicate.ts";
 import type { MatrixOperand } from "../problem.ts";
 import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
 import { tilePlace } from "./tile-order.ts";
+import { type StoreArguments, storeBox, storeBytes, storesBoxes, WarpgroupStore } from "./warpgroup-store.ts";
 
 /** Bytes of a swizzled line: one K step of a K-major operand, 64 elements of 16 bits. */
 const lineBytes = 128;
@@ -73,18 +69,10 @@ const groupRows = 64;
 const threadsPerGroup = 128;
 
 /** What the body receives. */
-interface WarpgroupArguments {
+interface WarpgroupArguments extends StoreArguments {
   readonly a: TensorMap<StorageType>;
   readonly b: TensorMap<StorageType>;
-  readonly c: GlobalArray<StorageType>;
-  readonly d: GlobalArray<StorageType>;
-  readonly m: Value<I32>;
-  readonly n: Value<I32>;
   readonly k: Value<I32>;
-  readonly leadingC: Value<Index>;
-  readonly leadingD: Value<Index>;
-  readonly alpha: AnyValue;
-  readonly beta: AnyValue;
 }
 
 /** Whether K is the contiguous direction of an operand. */
@@ -190,8 +178,9 @@ function stageElements(kind: GemmKind): { readonly a: number; readonly b: number
 function stageCount(kind: GemmKind, facts: TargetFacts): number {
   const { a, b } = stageElements(kind);
   const bytes = a * byteSize(kind.a.type) + b * byteSize(kind.b.type);
-  // A little shared memory stays for the barriers and for alignment.
-  return Math.max(2, Math.min(8, Math.floor((facts.limits.sharedBytes - 2048) / bytes)));
+  // Beside the ring there are the boxes in which results leave, and a little for barriers and alignment.
+  const boxes = storesBoxes(kind) ? (kind.params.block.m / groupRows) * storeBytes : 0;
+  return Math.max(2, Math.min(8, Math.floor((facts.limits.sharedBytes - boxes - 2048) / bytes)));
 }
 
 /** Box of a tensor map: lines of 128 bytes, as many as one load brings. */
@@ -211,6 +200,7 @@ export function warpgroupKernel(kind: GemmKind): Kernel {
       b: tensorMap(kind.b.type, boxOf(kind, "b"), lineBytes),
       ...(kind.c === undefined ? {} : { c: inout(kind.c.type, 0) }),
       d: output(kind.d.type, 0),
+      ...(storesBoxes(kind) ? { boxes: tensorMap(kind.d.type, storeBox(kind), lineBytes) } : {}),
       m: i32,
       n: i32,
       k: i32,
@@ -256,7 +246,7 @@ class WarpgroupBody {
   readonly #empty: BarrierArray;
   readonly #steps: Value<I32>;
   readonly #tiles: Value<I32>;
-  readonly #stepOperands: readonly (readonly StepOperand[])[];
+  readonly #store: WarpgroupStore;
 
   constructor(
     private readonly kind: GemmKind,
@@ -270,9 +260,10 @@ class WarpgroupBody {
     // 128-byte swizzle patterns repeat every 1024 bytes, and descriptors count from there.
     this.#a = shared(kind.a.type, this.#stages * elements.a, 1024);
     this.#b = shared(kind.b.type, this.#stages * elements.b, 1024);
+    const steps = stepOperands(kind.steps, args as unknown as Readonly<Record<string, unknown>>);
+    this.#store = new WarpgroupStore(kind, args, steps, extents.m / groupRows);
     this.#full = barriers(this.#stages);
     this.#empty = barriers(this.#stages);
-    this.#stepOperands = stepOperands(kind.steps, args as unknown as Readonly<Record<string, unknown>>);
     this.#steps = args.k.ceilDiv(extents.k);
     this.#tiles = args.m.ceilDiv(extents.m).mul(args.n.ceilDiv(extents.n));
   }
@@ -362,8 +353,9 @@ class WarpgroupBody {
       });
       warpgroupWait(0);
       when(leader, () => this.#empty.arrive(previous.value));
-      this.#leave(accumulator, row, column);
+      this.#store.leave(accumulator, row, column, group);
     });
+    this.#store.finish();
   }
 
   #multiply(
@@ -412,83 +404,6 @@ class WarpgroupBody {
       leadingBytes: k * lineBytes,
     };
   }
-
-  /** The epilogue: neighbouring pairs of a lane's accumulators, straight from registers to D. */
-  #leave(accumulator: AnyFragment, row: Value<I32>, column: Value<I32>): void {
-    const { m, n } = this.args;
-    const { block: extents } = this.kind.params;
-    const group = subgroup.index.floorDiv(4).sub(1).mul(groupRows);
-    const layout = accumulator.layout;
-    if (layout === undefined) throw new UnsupportedError("warpgroup accumulators have a known layout");
-    const lane = layout.lane();
-    const firstRow = row.add(group).add(lane.row);
-    const firstColumn = column.add(lane.column);
-    const whole = row.add(extents.m).le(m).and(column.add(extents.n).le(n));
-    when(whole, () => this.#pairs(accumulator, firstRow, firstColumn, undefined)).otherwise(() => {
-      this.#pairs(accumulator, firstRow, firstColumn, { m, n });
-    });
-  }
-
-  #pairs(
-    accumulator: AnyFragment,
-    row: Value<I32>,
-    column: Value<I32>,
-    bounds: { readonly m: Value<I32>; readonly n: Value<I32> } | undefined,
-  ): void {
-    const { kind } = this;
-    const layout = accumulator.layout as NonNullable<AnyFragment["layout"]>;
-    const pairBytes = 2 * byteSize(kind.d.type);
-    const wide =
-      kind.d.alignment >= pairBytes &&
-      (kind.c === undefined || kind.c.alignment >= 2 * byteSize(kind.c.type));
-    for (let i = 0; i < accumulator.count; i += 2) {
-      const place = layout.element(i);
-      const at = { row: row.add(place.row), column: column.add(place.column) };
-      const both = (): void => this.#store(accumulator, i, 2, at);
-      const single = (e: number): void =>
-        this.#store(accumulator, i + e, 1, { row: at.row, column: at.column.add(e) });
-      const inside = (e: number): Condition =>
-        bounds === undefined ? true : at.row.lt(bounds.m).and(at.column.add(e).lt(bounds.n));
-      if (!wide) {
-        for (const e of [0, 1]) when(inside(e), () => single(e));
-        continue;
-      }
-      when(inside(1), both).otherwise(() => when(inside(0), () => single(0)));
-    }
-  }
-
-  /** Combines, transforms and stores `count` neighbouring elements from element `i` on. */
-  #store(
-    accumulator: AnyFragment,
-    i: number,
-    count: 1 | 2,
-    at: { readonly row: Value<I32>; readonly column: Value<I32> },
-  ): void {
-    const { kind, args } = this;
-    const products = Array.from({ length: count }, (_, e) => accumulator.get(i + e));
-    const values = combine(
-      {
-        scaleType: scaleTypeOf(kind.types.accumulator),
-        alpha: args.alpha,
-        beta: args.beta,
-        transforms: kind.transforms,
-        steps: kind.steps,
-        stepOperands: this.#stepOperands,
-        target: kind.d.type,
-        source: kind.c === undefined ? undefined : () => this.#addend(count, at),
-      },
-      products,
-      { count, along: "C", at: (e) => ({ row: at.row, column: at.column.add(e) }) },
-    );
-    const position = at.row.to(index).mul(args.leadingD).add(at.column.to(index));
-    if (count === 1) args.d.storeAt(position, values[0]);
-    else args.d.storeVectorAt(position, vector(...values));
-  }
-
-  #addend(count: 1 | 2, at: { readonly row: Value<I32>; readonly column: Value<I32> }): readonly AnyValue[] {
-    const position = at.row.to(index).mul(this.args.leadingC).add(at.column.to(index));
-    return count === 1 ? [this.args.c.loadAt(position)] : this.args.c.loadVectorAt(2, position).elements();
-  }
 }
 
 /** The array as a tensor map reads it: lines outermost. */
@@ -509,6 +424,7 @@ export const warpgroupSchedule: Schedule = {
       a: lines(problem.a),
       b: lines(problem.b),
       d: d.array,
+      ...(storesBoxes(kind) ? { boxes: d.array } : {}),
       m,
       n,
       k,

@@ -1,0 +1,263 @@
+/**
+ * @file How a warpgroup's accumulators leave: combined in registers, then either gathered in shared memory and stored as
+ * boxes of a tensor map, or stored by each lane in pairs.
+ *
+ * Boxes are 128 bytes wide and 64 rows high. Two of them take turns, so that one is on its way while the next is filled;
+ * their lines are swizzled as tensor maps swizzle, which keeps the lanes' stores off each other's banks. Boxes are clipped
+ * at D's edges; but steps and C that read arrays of their own must not be asked beyond the edge, so tiles at the edge then
+ * leave in pairs.
+ */
+import {
+  type AnyFragment,
+  type AnyValue,
+  byteSize,
+  type Condition,
+  Fragment,
+  type GlobalArray,
+  type I32,
+  type Index,
+  index,
+  namedBarrier,
+  proxyFence,
+  type SharedMemory,
+  type StorageType,
+  shared,
+  storeMatrix,
+  subgroup,
+  type TensorMap,
+  tensorStoreCommit,
+  tensorStoreWait,
+  thread,
+  type Value,
+  vector,
+  when,
+} from "../../lang/index.ts";
+import { combine } from "../epilogues/combination.ts";
+import type { StepOperand } from "../epilogues/step.ts";
+import { type GemmKind, scaleTypeOf } from "../kind.ts";
+
+/** Rows that one warpgroup holds. */
+const rowsHeld = 64;
+const threadsPerGroup = 128;
+const boxBytes = 128;
+
+/** What leaving needs of the kernel's arguments. */
+export interface StoreArguments {
+  readonly c: GlobalArray<StorageType>;
+  readonly d: GlobalArray<StorageType>;
+  readonly boxes: TensorMap<StorageType>;
+  readonly m: Value<I32>;
+  readonly n: Value<I32>;
+  readonly leadingC: Value<Index>;
+  readonly leadingD: Value<Index>;
+  readonly alpha: AnyValue;
+  readonly beta: AnyValue;
+}
+
+/** Whether D's lines can be written by tensor maps: 16- and 32-bit types in aligned rows. */
+export function storesBoxes(kind: Pick<GemmKind, "d">): boolean {
+  const { type, alignment } = kind.d;
+  return alignment === 16 && (type.bits === 16 || type.bits === 32);
+}
+
+/** Box of D's tensor map, innermost first. */
+export function storeBox(kind: Pick<GemmKind, "d">): readonly number[] {
+  return [boxBytes / byteSize(kind.d.type), rowsHeld];
+}
+
+/** Bytes of shared memory for one warpgroup's boxes. */
+export const storeBytes: number = 2 * boxBytes * rowsHeld;
+
+/** Coordinates in D. */
+interface Place {
+  readonly row: Value<I32>;
+  readonly column: Value<I32>;
+}
+
+export class WarpgroupStore {
+  readonly #boxes: SharedMemory<StorageType> | undefined;
+  readonly #steps: readonly (readonly StepOperand[])[];
+
+  constructor(
+    private readonly kind: GemmKind,
+    private readonly args: StoreArguments,
+    steps: readonly (readonly StepOperand[])[],
+    groups: number,
+  ) {
+    this.#steps = steps;
+    const elements = (groups * storeBytes) / byteSize(kind.d.type);
+    this.#boxes = storesBoxes(kind) ? shared(kind.d.type, elements, 1024) : undefined;
+  }
+
+  /** Stores the tile at (row, column) of D whose rows this warpgroup, the `group`-th that multiplies, holds 64 of. */
+  leave(accumulator: AnyFragment, row: Value<I32>, column: Value<I32>, group: Value<I32>): void {
+    const { m, n } = this.args;
+    const { block: extents } = this.kind.params;
+    const first = { row: row.add(group.mul(rowsHeld)), column };
+    const whole = (): Condition => row.add(extents.m).le(m).and(column.add(extents.n).le(n));
+    if (this.#boxes === undefined) {
+      when(whole(), () => this.#pairs(accumulator, first, false)).otherwise(() =>
+        this.#pairs(accumulator, first, true),
+      );
+      return;
+    }
+    const boxes = this.#boxes;
+    const readsArrays =
+      this.kind.c !== undefined || this.kind.steps.some(({ operands }) => operands.length > 0);
+    if (!readsArrays) {
+      this.#gather(boxes, accumulator, first, group);
+      return;
+    }
+    when(whole(), () => this.#gather(boxes, accumulator, first, group)).otherwise(() => {
+      this.#pairs(accumulator, first, true);
+    });
+  }
+
+  /** Waits until the last boxes have been read: shared memory must outlive them. */
+  finish(): void {
+    if (this.#boxes !== undefined) when(this.#leader(), () => tensorStoreWait(0, { read: true }));
+  }
+
+  #leader(): Condition {
+    return thread.index.floorMod(threadsPerGroup).eq(0);
+  }
+
+  // Through shared memory ---------------------------------------------------------------------------------------------
+
+  #gather(boxes: SharedMemory<StorageType>, accumulator: AnyFragment, first: Place, group: Value<I32>): void {
+    const { kind, args } = this;
+    const columns = boxBytes / byteSize(kind.d.type);
+    const boxElements = columns * rowsHeld;
+    const leader = this.#leader();
+    const barrier = group.add(1);
+    for (let box = 0; box < kind.params.block.n / columns; box++) {
+      const origin = group.mul(2 * boxElements).add((box % 2) * boxElements);
+      // The box before the last has left this half of the memory, and everybody knows.
+      when(leader, () => tensorStoreWait(1, { read: true }));
+      namedBarrier.sync(barrier, threadsPerGroup);
+      if (kind.d.type.bits === 16) this.#fillByMatrices(boxes, accumulator, first, origin, box * columns);
+      else this.#fillByPairs(boxes, accumulator, first, origin, box * columns);
+      proxyFence();
+      namedBarrier.sync(barrier, threadsPerGroup);
+      when(leader, () => {
+        args.boxes.store(boxes, origin, [first.column.add(box * columns), first.row]);
+        tensorStoreCommit();
+      });
+    }
+  }
+
+  /** 16-bit elements: four 8x8 matrices at a time, 16 rows by 16 columns of each warp. */
+  #fillByMatrices(
+    boxes: SharedMemory<StorageType>,
+    accumulator: AnyFragment,
+    first: Place,
+    origin: Value<I32>,
+    firstColumn: number,
+  ): void {
+    const { type } = this.kind.d;
+    const columns = boxBytes / byteSize(type);
+    const row = subgroup.index.floorMod(4).mul(16).add(subgroup.lane.floorMod(16));
+    // Lines of 128 bytes are eight units of 16; a line's units are exchanged by the line's number modulo eight.
+    const unit = subgroup.lane.floorDiv(16).xor(row.floorMod(8));
+    const line = origin.add(row.mul(columns));
+    for (let column = 0; column < columns; column += 16) {
+      const registers = new Fragment(type, 2, 4, undefined, "leaving");
+      // Eight columns of the accumulator are four elements: two rows of two neighbours.
+      const element = ((firstColumn + column) / 8) * 4;
+      for (let pair = 0; pair < 4; pair++) {
+        const values = this.#combined(accumulator, element + 2 * pair, 2, first);
+        registers.setRegister(pair, vector(...values) as never);
+      }
+      storeMatrix(registers, 4, boxes, line.add(unit.xor(column / 8).mul(8)));
+    }
+  }
+
+  /** 32-bit elements: each lane's pairs. */
+  #fillByPairs(
+    boxes: SharedMemory<StorageType>,
+    accumulator: AnyFragment,
+    first: Place,
+    origin: Value<I32>,
+    firstColumn: number,
+  ): void {
+    const columns = boxBytes / byteSize(this.kind.d.type);
+    const row = subgroup.index.floorMod(4).mul(16).add(subgroup.lane.floorDiv(4));
+    const pair = subgroup.lane.floorMod(4);
+    const unit = pair.floorDiv(2).xor(row.floorMod(8));
+    const line = origin.add(row.mul(columns)).add(pair.floorMod(2).mul(2));
+    for (let column = 0; column < columns; column += 8) {
+      const at = line.add(unit.xor(column / 4).mul(4));
+      for (const half of [0, 1]) {
+        const element = ((firstColumn + column) / 8) * 4 + 2 * half;
+        const values = this.#combined(accumulator, element, 2, first);
+        boxes.storeVectorAt(at.add(half * 8 * columns), vector(...values));
+      }
+    }
+  }
+
+  // Straight from registers ---------------------------------------------------------------------------------------------
+
+  #pairs(accumulator: AnyFragment, first: Place, guarded: boolean): void {
+    const { kind, args } = this;
+    const wide =
+      kind.d.alignment >= 2 * byteSize(kind.d.type) &&
+      (kind.c === undefined || kind.c.alignment >= 2 * byteSize(kind.c.type));
+    for (let i = 0; i < accumulator.count; i += 2) {
+      const at = this.#coordinates(accumulator, i, first);
+      const inside = (e: number): Condition =>
+        guarded ? at.row.lt(args.m).and(at.column.add(e).lt(args.n)) : true;
+      const single = (e: number): void => {
+        when(inside(e), () =>
+          args.d.storeAt(this.#position(at, e), this.#combined(accumulator, i + e, 1, first)[0]),
+        );
+      };
+      if (!wide) {
+        single(0);
+        single(1);
+        continue;
+      }
+      when(inside(1), () => {
+        args.d.storeVectorAt(this.#position(at, 0), vector(...this.#combined(accumulator, i, 2, first)));
+      }).otherwise(() => single(0));
+    }
+  }
+
+  // Both --------------------------------------------------------------------------------------------------------------
+
+  #coordinates(accumulator: AnyFragment, i: number, first: Place): Place {
+    const { row, column } = accumulator.coordinates(i);
+    return { row: first.row.add(row), column: first.column.add(column) };
+  }
+
+  #position({ row, column }: Place, e: number): Value<Index> {
+    return row.to(index).mul(this.args.leadingD).add(column.to(index)).add(e);
+  }
+
+  /** `count` neighbouring elements of D from element `i` of the accumulator on. */
+  #combined(accumulator: AnyFragment, i: number, count: 1 | 2, first: Place): readonly AnyValue[] {
+    const { kind, args } = this;
+    const at = this.#coordinates(accumulator, i, first);
+    return combine(
+      {
+        scaleType: scaleTypeOf(kind.types.accumulator),
+        alpha: args.alpha,
+        beta: args.beta,
+        transforms: kind.transforms,
+        steps: kind.steps,
+        stepOperands: this.#steps,
+        target: kind.d.type,
+        source: kind.c === undefined ? undefined : () => this.#addend(count, at),
+      },
+      Array.from({ length: count }, (_, e) => accumulator.get(i + e)),
+      { count, along: "C", at: (e) => ({ row: at.row, column: at.column.add(e) }) },
+    );
+  }
+
+  #addend(count: 1 | 2, { row, column }: Place): readonly AnyValue[] {
+    const { c, leadingC } = this.args;
+    const position = row.to(index).mul(leadingC).add(column.to(index));
+    const wide = count === 2 && (this.kind.c?.alignment ?? 0) >= 2 * byteSize(c.type);
+    if (wide) return c.loadVectorAt(2, position).elements();
+    return Array.from({ length: count }, (_, e) => c.loadAt(position.add(e)));
+  }
+}
