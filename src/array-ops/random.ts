@@ -23,6 +23,7 @@ import {
   u64,
   uniform,
   type Value,
+  vector,
   when,
 } from "../lang/index.ts";
 import type { DeviceArray } from "../runtime/array.ts";
@@ -222,6 +223,7 @@ function makeKernel(type: StorageType, distribution: "uniform" | "normal"): Kern
     base: baseType as F32,
     scale: scaleType as F32,
   } satisfies ParameterDescriptors;
+  const lanes = type.bits === 64 ? 2 : 4;
   return kernel(`random_${distribution}`, {
     params,
     block: blockThreads,
@@ -234,11 +236,16 @@ function makeKernel(type: StorageType, distribution: "uniform" | "normal"): Kern
         const more = (): RandomWords => philox([low, high, 1, 0], [key0, key1]);
         const numbers = draw(words, more, base as unknown as Value<never>, scale as unknown as Value<never>);
         const position = group.mul(4);
-        for (const [which, number] of numbers.entries()) {
-          const store = (): void => target.storeAt(position.add(which), number.to(type));
-          if (which === 0) store();
-          else when(position.add(which).lt(count), store);
-        }
+        const elements = numbers.map((number) => number.to(type));
+        when(position.add(3).lt(count), () => {
+          for (let lane = 0; lane < 4; lane += lanes) {
+            target.storeVectorAt(position.add(lane), vector(...elements.slice(lane, lane + lanes)));
+          }
+        }).otherwise(() => {
+          for (const [lane, element] of elements.entries()) {
+            when(position.add(lane).lt(count), () => target.storeAt(position.add(lane), element));
+          }
+        });
       });
     },
   }) as unknown as Kernel;

@@ -2,7 +2,7 @@
  * @file Copies that exchange which dimension is dense, through tiles in shared memory: both sides are then accessed
  * along their dense dimension.
  */
-import { block, input, type Kernel, kernel, loop, output, shared, thread, when } from "../lang/index.ts";
+import { block, input, type Kernel, kernel, output, shared, thread, when } from "../lang/index.ts";
 import { collapse, type DeviceArray } from "../runtime/array.ts";
 import type { StorageType } from "../types/types.ts";
 
@@ -66,21 +66,23 @@ function makeTransposeKernel(type: StorageType): Kernel {
       const held = shared(type, [tile, tile + 1]);
       const { x, y } = thread;
       const [column, row, batch] = [block.id.x.mul(tile), block.id.y.mul(tile), block.id.z];
-      loop({ from: y, to: tile, step: rows }, (line) => {
+      // Unrolled, so that several loads are on their way.
+      const lines = Array.from({ length: tile / rows }, (_, turn) => y.add(turn * rows));
+      for (const line of lines) {
         const inside = row
           .add(x)
           .lt(target.size(1))
           .and(column.add(line).lt(target.size(2)));
         when(inside, () => held.store(x, line, source.load(batch, row.add(x), column.add(line))));
-      });
+      }
       block.barrier();
-      loop({ from: y, to: tile, step: rows }, (line) => {
+      for (const line of lines) {
         const inside = row
           .add(line)
           .lt(target.size(1))
           .and(column.add(x).lt(target.size(2)));
         when(inside, () => target.store(batch, row.add(line), column.add(x), held.load(line, x)));
-      });
+      }
     },
   }) as unknown as Kernel;
 }
