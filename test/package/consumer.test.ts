@@ -80,6 +80,12 @@ describe("the packed library", () => {
     const exported = JSON.parse(await run(process.execPath, "--input-type=module", "--eval", script));
     for (const [entry, count] of exported) expect(count, `exports of ${entry}`).toBeGreaterThan(0);
   });
+
+  it("brings a command that multiplies the shipped matrices", async () => {
+    const command = join(consumer, "node_modules", ".bin", "tilewright");
+    expect(await run(command, "demo")).toMatch(/^D = A · B .*\n(.*\n)*error .* of what rounding allows\n/);
+    expect(await run(command, "emit", "gemm", "--target", "sm_80")).toContain(".target sm_80");
+  });
 });
 
 /** Whether a path of the manifest belongs to a source file that nobody has written yet. */
