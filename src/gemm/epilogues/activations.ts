@@ -9,6 +9,7 @@ import {
   fusedMultiplyAdd,
   tanh as hyperbolicTangent,
   sigmoid as logistic,
+  reciprocal,
   select,
 } from "../../lang/index.ts";
 
@@ -29,12 +30,14 @@ export function gelu(x: AnyValue): AnyValue {
   return fusedMultiplyAdd(half, erf(x.mul(Math.SQRT1_2)), half);
 }
 
-/** The tanh form of GELU: x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³))). */
+/**
+ * The tanh form of GELU: x/2 · (1 + tanh z) with z = √(2/π) (x + 0.044715 x³), computed as x · sigmoid(2z): the same
+ * number without the cancellation of 1 + tanh z for negative x, and with one exponential and one reciprocal.
+ */
 export function geluTanh(x: AnyValue): AnyValue {
-  const half = x.mul(0.5);
-  const cubed = x.mul(x).mul(x);
-  const inner = fusedMultiplyAdd(cubed, constant(x.type, 0.044715), x).mul(Math.sqrt(2 / Math.PI));
-  return fusedMultiplyAdd(half, hyperbolicTangent(inner), half);
+  const c = 2 * Math.sqrt(2 / Math.PI);
+  const slope = fusedMultiplyAdd(x.mul(x), constant(x.type, c * 0.044715), constant(x.type, c));
+  return x.mul(logistic(x.mul(slope)));
 }
 
 /** x · sigmoid(x), also called swish. */
@@ -66,9 +69,7 @@ const clamps: Map<string, (x: AnyValue) => AnyValue> = new Map();
 /** The error function, absolute error below 2e-7 (Abramowitz and Stegun, 7.1.26). */
 export function erf(x: AnyValue): AnyValue {
   const magnitude = x.abs();
-  const t = constant(x.type, 1).div(
-    fusedMultiplyAdd(magnitude, constant(x.type, 0.3275911), constant(x.type, 1)),
-  );
+  const t = reciprocal(fusedMultiplyAdd(magnitude, constant(x.type, 0.3275911), constant(x.type, 1)));
   const coefficients = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
   let polynomial: AnyValue = constant(x.type, coefficients[0]);
   for (const coefficient of coefficients.slice(1))
