@@ -38,8 +38,11 @@ export type Segment =
   | { readonly kind: "region"; readonly id: number; readonly statements: readonly Statement[] }
   | { readonly kind: "subgroup"; readonly statement: Statement };
 
-/** Operations in one region; more would make a function that the JavaScript engine does not optimise. */
-const largestRegion = 1000;
+/**
+ * Operations in one region. Most kernels run once, so what counts is how soon the JavaScript engine has optimised them:
+ * short functions are optimised early and quickly, and keeping values between them costs little.
+ */
+const largestRegion = 64;
 
 /** The cut of a kernel. */
 export class Structure {
