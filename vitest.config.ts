@@ -35,7 +35,13 @@ const minutes = (count: number): number => count * 60_000;
 const projects: TestProjectInlineConfiguration[] = [
   project("unit", { include: ["src/**/*.test.ts"], testTimeout: minutes(1) }),
   project("conformance", {
-    include: ["test/conformance/**/*.test.ts", "test/language/**/*.test.ts"],
+    include: [
+      "test/conformance/**/*.test.ts",
+      "test/language/**/*.test.ts",
+      "test/cases/**/*.test.ts",
+      "test/simulator/**/*.test.ts",
+      "test/mutation/**/*.test.ts",
+    ],
     testTimeout: minutes(2),
     hookTimeout: minutes(1),
   }),
@@ -50,7 +56,12 @@ const projects: TestProjectInlineConfiguration[] = [
   }),
   project("architecture", { include: ["test/architecture/**/*.test.ts"], testTimeout: minutes(1) }),
   project("gpu", {
-    include: ["test/gpu/**/*.test.ts", "test/conformance/**/*.test.ts", "test/language/**/*.test.ts"],
+    include: [
+      "test/gpu/**/*.test.ts",
+      "test/conformance/**/*.test.ts",
+      "test/language/**/*.test.ts",
+      "test/cases/**/*.test.ts",
+    ],
     // Would choose the CPU's Vulkan driver for the whole process.
     exclude: ["test/conformance/webgpu-beds.test.ts"],
     env: { TILEWRIGHT_DEVICES: process.env.TILEWRIGHT_DEVICES ?? "cuda,webgpu" },
