@@ -18,9 +18,10 @@ export type { EpilogueStep, StepBehaviour, StepOperand, StepRun } from "./epilog
 export { auxiliary, bias, residual, scale } from "./epilogues/steps.ts";
 export type { GemmKind, OperandKind } from "./kind.ts";
 export { columnMajor, type Layout, padded, rowMajor } from "./layouts/layout.ts";
-export { type FmaShape, fma, fmaOperator } from "./operators/fma.ts";
+export { type FmaShape, fma, fmaOperator, semiringOperator } from "./operators/fma.ts";
 export { mmaOperator, mmaSync } from "./operators/mma.ts";
 export type { Operator, OperatorFactory, OperatorTypes } from "./operators/operator.ts";
+export { maxPlus, minPlus, orAnd, plusTimes, type Semiring } from "./operators/semiring.ts";
 export { wmmaOperator, wmmaSync } from "./operators/wmma.ts";
 export type { GemmParams } from "./params.ts";
 export { type GemmPlan, gemm, planGemm } from "./plan.ts";

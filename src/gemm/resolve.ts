@@ -95,6 +95,11 @@ export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): R
   }
   const given = options.d === undefined ? undefined : resultOperand(options.d, "D", problem);
   if (given !== undefined) checkOverlap(given, problem, addend);
+  if (options.operator?.ring === false && (Number(alpha) !== 1 || addend !== undefined)) {
+    throw new ArgumentError(
+      `gemm: alpha and C multiply and add, which the ${options.operator.name} operator does not; leave alpha at 1 and C out`,
+    );
+  }
   const operator = options.operator ?? (hasMma(types, device.facts) ? mmaSync : fma);
   const custom = options.epilogue !== undefined && "run" in options.epilogue ? options.epilogue : undefined;
   const steps = (

@@ -11,7 +11,6 @@ import {
   type AnyVariable,
   byteSize,
   type ElementType,
-  fusedMultiplyAdd,
   type I32,
   isArithmetic,
   type StorageType,
@@ -24,6 +23,7 @@ import type { TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
 import { joined, separate } from "../transforms.ts";
 import type { FragmentTransform, Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
+import { plusTimes, type Semiring } from "./semiring.ts";
 import { sharedType } from "./shared-tile.ts";
 
 /** The lane grid and what each lane holds. */
@@ -47,12 +47,30 @@ function defaultShape(width: number): FmaShape {
 
 /** The plain operator. `shape` gives another lane grid. */
 export function fmaOperator(shape?: FmaShape): OperatorFactory {
+  return semiringOperator(plusTimes, shape);
+}
+
+/** The plain operator over another semiring. The same semiring with no shape given is the same operator. */
+export function semiringOperator(semiring: Semiring, shape?: FmaShape): OperatorFactory {
+  if (shape !== undefined) return makeOperator(semiring, shape);
+  const known = operators.get(semiring);
+  if (known !== undefined) return known;
+  const made = makeOperator(semiring, undefined);
+  operators.set(semiring, made);
+  return made;
+}
+
+const operators: WeakMap<Semiring, OperatorFactory> = new WeakMap();
+
+function makeOperator(semiring: Semiring, shape: FmaShape | undefined): OperatorFactory {
+  const name = semiring === plusTimes ? "fma" : semiring.name;
   return {
     name:
       shape === undefined
-        ? "fma"
-        : `fma ${shape.laneRows}x${shape.laneColumns} lanes of ${shape.rows}x${shape.columns}`,
-    create: (types, facts) => createFma(types, facts, shape ?? defaultShape(facts.subgroup.width)),
+        ? name
+        : `${name} ${shape.laneRows}x${shape.laneColumns} lanes of ${shape.rows}x${shape.columns}`,
+    ring: semiring === plusTimes,
+    create: (types, facts) => createFma(types, facts, shape ?? defaultShape(facts.subgroup.width), semiring),
   };
 }
 
@@ -63,6 +81,7 @@ function createFma(
   types: OperatorTypes,
   facts: TargetFacts,
   shape: FmaShape,
+  semiring: Semiring,
 ): Operator<LaneVector, LaneVector, AnyVariable[][]> {
   const { laneRows, laneColumns, rows, columns } = shape;
   const { accumulator } = types;
@@ -118,7 +137,8 @@ function createFma(
     target.values = values;
   };
   return {
-    name: "fma",
+    name: semiring === plusTimes ? "fma" : semiring.name,
+    outside: semiring.zero(accumulator),
     shape: { m: laneRows * rows, n: laneColumns * columns, k: 1 },
     types,
     shared,
@@ -128,7 +148,8 @@ function createFma(
     sharedPadding: (operand) => Math.max(1, 16 / byteSize(shared[operand])),
     createA: () => ({ values: [] }),
     createB: () => ({ values: [] }),
-    createAccumulator: () => Array.from({ length: rows }, () => variables(accumulator, columns, 0)),
+    createAccumulator: () =>
+      Array.from({ length: rows }, () => variables(accumulator, columns, semiring.zero(accumulator))),
     loadA: (target, source, tile, transform) =>
       load(
         target,
@@ -156,7 +177,7 @@ function createFma(
     multiply(held, a, b) {
       held.forEach((row, i) => {
         row.forEach((cell, j) => {
-          cell.value = fusedMultiplyAdd(a.values[i], b.values[j], cell.value);
+          cell.value = semiring.accumulate(a.values[i], b.values[j], cell.value);
         });
       });
     },

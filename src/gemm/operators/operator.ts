@@ -66,6 +66,8 @@ export interface Operator<FA = unknown, FB = unknown, FC = unknown> {
   multiply(accumulator: FC, a: FA, b: FB): void;
   /** Stores an accumulator tile of the accumulator's type to shared memory. */
   storeD(accumulator: FC, target: SharedTile, tile: Tile<"R" | "C">): void;
+  /** What elements beyond the matrices count as; 0 unless said. */
+  readonly outside?: number;
   /** Whether the lanes know which elements they hold; otherwise functions of coordinates go through shared memory. */
   readonly opaque: boolean;
 }
@@ -73,5 +75,7 @@ export interface Operator<FA = unknown, FB = unknown, FC = unknown> {
 /** Makes an operator for a target; refused with the reason where the target cannot. */
 export interface OperatorFactory {
   readonly name: string;
+  /** False where sums are no sums: then alpha and C, which multiply and add, are refused. */
+  readonly ring?: boolean;
   create(types: OperatorTypes, facts: TargetFacts): Operator;
 }

@@ -86,6 +86,7 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     threads,
     width: accessWidth(kind.a, kind.a.layout.major === "row" ? extents.k : extents.m, kind.params.copies?.a),
     transform: kind.transforms.a?.globalToShared,
+    outside: operator.outside ?? 0,
   });
   const copyB = new StagedCopy({
     source: args.b,
@@ -97,6 +98,7 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     threads,
     width: accessWidth(kind.b, kind.b.layout.major === "row" ? extents.n : extents.k, kind.params.copies?.b),
     transform: kind.transforms.b?.globalToShared,
+    outside: operator.outside ?? 0,
   });
   const fetch = (step: Value<I32>): void => {
     const depth = step.mul(extents.k);

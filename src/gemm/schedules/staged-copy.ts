@@ -2,7 +2,8 @@
  * @file The register-staged copy engine: global memory → registers → shared memory, one K step ahead of the arithmetic.
  *
  * `fetch` starts the loads of a tile; `store` transforms what has arrived and puts it into shared memory. What lies outside
- * the matrix becomes zero, after the transform: it then contributes nothing, whatever the transform makes of a zero.
+ * the matrix becomes zero (or what the operator wants there), after the transform: it then contributes nothing, whatever
+ * the transform makes of it.
  */
 import {
   type AnyFragment,
@@ -41,6 +42,8 @@ export interface StagedCopyOptions {
   readonly width: number;
   readonly threads: number;
   readonly transform: Transform | undefined;
+  /** What elements beyond the matrix count as. */
+  readonly outside: number;
 }
 
 /** A copy in two halves. */
@@ -70,7 +73,7 @@ export class StagedCopy {
       undefined,
       "staging",
     );
-    if (this.#active !== true) this.#staging.fill(0);
+    if (this.#active !== true) this.#staging.fill(options.outside);
   }
 
   /** Starts loading the tile that begins at (row, column). `whole` promises that all of it lies inside the matrix. */
@@ -90,19 +93,19 @@ export class StagedCopy {
     });
   }
 
-  /** One access near the edge: whole where it fits, else element by element, zero outside. */
+  /** One access near the edge: whole where it fits, else element by element. */
   #fetchGuarded(part: Tile<"R" | "C">, i: number): void {
-    const { source, layout, leading, width } = this.options;
+    const { source, layout, leading, width, outside } = this.options;
     const place = { origin: 0, leading };
     const along = layout.major === "row" ? "C" : "R";
     when(this.#inside(part, along, width - 1), () => {
       this.#staging.setRegister(i, layout.load(source, place, part));
     }).otherwise(() => {
       if (width === 1) {
-        this.#staging.setRegister(i, 0);
+        this.#staging.setRegister(i, outside);
         return;
       }
-      const values = variables(source.type, width, 0);
+      const values = variables(source.type, width, outside);
       values.forEach((value, e) => {
         const single = translate(part, { [along]: e } as never).resize({ R: 1, C: 1 }) as Tile<"R" | "C">;
         when(this.#inside(single, along, 0), () => {
@@ -141,28 +144,29 @@ export class StagedCopy {
 
   /** The elements of one access in the shared tile's type: one run, or several where that type is wider. */
   #transformed(part: Tile<"R" | "C">, i: number, type: StorageType): readonly Elements[] {
-    const { layout, transform, rows, columns } = this.options;
+    const { layout, transform, rows, columns, outside } = this.options;
     const held = this.#staging.register(i);
     if (transform === undefined) return held.type === type ? [held] : convertedRuns(separate(held), type);
     const along = layout.major === "row" ? "C" : "R";
     const values = separate(held).map((value, e) => {
       const moved = translate(part, { [along]: e } as never) as Tile<"R" | "C">;
       const at = { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
-      return maskOutside(transform(value, at), at.row, at.column, rows, columns);
+      return maskOutside(transform(value, at), at.row, at.column, rows, columns, outside);
     });
     return convertedRuns(values, type);
   }
 }
 
-/** The value inside the matrix, zero outside. */
+/** The value inside the matrix, `outside` beyond it. */
 export function maskOutside(
   value: AnyValue,
   row: Value<I32>,
   column: Value<I32>,
   rows: Value<I32>,
   columns: Value<I32>,
+  outside: number,
 ): AnyValue {
-  return select(row.lt(rows).and(column.lt(columns)), value, constant(value.type, 0));
+  return select(row.lt(rows).and(column.lt(columns)), value, constant(value.type, outside));
 }
 
 /** Stores a run of at most 16 bytes: as one access where the shared tile lies the same way, else element by element. */

@@ -66,7 +66,7 @@ export class WarpProduct {
     }
   }
 
-  /** A shared→register transform in whole-matrix coordinates; what lies outside the matrix stays zero. */
+  /** A shared→register transform in whole-matrix coordinates; what lies outside the matrix contributes nothing. */
   #transform(
     transform: Transform | undefined,
     row: Value<I32>,
@@ -77,7 +77,7 @@ export class WarpProduct {
     if (transform === undefined) return undefined;
     return (value, down, across) => {
       const at = { row: plus(row, down) as Value<I32>, column: plus(column, across) as Value<I32> };
-      return maskOutside(transform(value, at), at.row, at.column, rows, columns);
+      return maskOutside(transform(value, at), at.row, at.column, rows, columns, this.operator.outside ?? 0);
     };
   }
 }
