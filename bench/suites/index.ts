@@ -3,6 +3,7 @@ import type { Suite } from "../suite.ts";
 
 export const suites: Readonly<Record<string, () => Promise<Suite>>> = {
   launch: async () => (await import("./launch.ts")).launchSuite,
+  gemm: async () => (await import("./gemm.ts")).gemmSuite,
   copy: async () => (await import("./copy.ts")).copySuite,
   cublaslt: async () => (await import("./cublaslt.ts")).cublasLtSuite,
 };

@@ -52,6 +52,7 @@ export function kindKey(kind: GemmKind): string {
     warps.m,
     warps.n,
     groupRows,
+    params.residentBlocks,
     copies?.a,
     copies?.b,
     copies?.c,

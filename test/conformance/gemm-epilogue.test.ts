@@ -1,4 +1,4 @@
-import { type Device, f16, f32 } from "tilewright";
+import { type Device, f16, f32, i8 } from "tilewright";
 import {
   auxiliary,
   bias,
@@ -116,6 +116,13 @@ onEveryDevice((device: () => Device) => {
       expect(kept.every((x, i) => Math.abs(Number(x) - pre[i]) < 100)).toBe(true);
     });
   }
+
+  it("integers saturate on their way out", async () => {
+    using a = device().array(i8, [1, 4], [100, 100, 1, 1]);
+    using b = device().array(i8, [4, 3], [100, -100, 1, 100, -100, 1, 0, 0, 0, 0, 0, 0]);
+    using d = await gemm(a, b, { type: i8 });
+    expect([...(await d.read())]).toEqual([127, -128, 127]);
+  });
 
   it("says what a step's array should be", async () => {
     using a = device().array(f16, [16, 8]);

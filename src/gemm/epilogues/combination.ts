@@ -4,10 +4,13 @@
 import {
   type AnyValue,
   binary,
+  constant,
   type ElementType,
   fusedMultiplyAdd,
+  isInteger,
   type StorageType,
 } from "../../lang/index.ts";
+import { integerRange } from "../../types/integer-range.ts";
 import { converted, joined, separate, type Transform, type Transforms } from "../transforms.ts";
 import type { StepKind, StepOperand, StepRun } from "./step.ts";
 
@@ -50,7 +53,22 @@ export function combine(
   steps.forEach(({ behaviour }, i) => {
     result = behaviour.apply(result, run, stepOperands[i]);
   });
-  return convertedAll(through(result, transforms.d?.registerToShared, transforms.d?.sharedToGlobal), target);
+  const leaving = through(result, transforms.d?.registerToShared, transforms.d?.sharedToGlobal);
+  return convertedAll(
+    leaving.map((value) => saturated(value, target)),
+    target,
+  );
+}
+
+/** The value held within what a narrower integer type holds; conversions between integers alone would wrap. */
+function saturated(value: AnyValue, type: StorageType): AnyValue {
+  const range = isInteger(type) && isInteger(value.type) ? integerRange(type) : undefined;
+  const held = integerRange(value.type);
+  if (range === undefined || held === undefined) return value;
+  let result = value;
+  if (range.least > held.least) result = binary("max", result, constant(value.type, range.least));
+  if (range.greatest < held.greatest) result = binary("min", result, constant(value.type, range.greatest));
+  return result;
 }
 
 /** Converts as many elements together as one access holds, so that targets with packed conversions use them. */

@@ -49,6 +49,7 @@ export function registerStagedKernel(kind: GemmKind): Kernel {
   return kernel("gemm", {
     params: gemmParameters(kind),
     block: (facts) => params.warps.m * params.warps.n * facts.subgroup.width,
+    ...(params.residentBlocks === undefined ? {} : { blocksPerMultiprocessor: params.residentBlocks }),
     body: (args, facts) => gemmBody(kind, args as unknown as GemmArguments, facts),
   });
 }

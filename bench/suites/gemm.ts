@@ -1,0 +1,248 @@
+/** @file Products from here beside cuBLASLt's fastest, in one process and turn by turn. */
+
+import {
+  bias,
+  fmaOperator,
+  type GemmOptions,
+  type GemmPlan,
+  geluTanh,
+  mmaSync,
+  planGemm,
+  relu,
+  wmmaSync,
+} from "tilewright/gemm";
+import { type StorageType, types } from "tilewright/lang";
+import type { Device, DeviceArray } from "../../src/runtime/array.ts";
+import { createCompiler } from "../../src/runtime/compile.ts";
+import type { CudaBackend } from "../../src/runtime/cuda/index.ts";
+import { createDevice } from "../../src/runtime/device.ts";
+import type { Contender, WorkItem } from "../harness.ts";
+import type { LimitKind } from "../limits.ts";
+import { CublasLt, type MatmulOptions } from "../peers/cublaslt.ts";
+import { normalValues } from "../random.ts";
+import type { Suite } from "../suite.ts";
+
+interface Product {
+  readonly name: string;
+  readonly operand: "f16" | "bf16" | "f32" | "f64" | "i8";
+  readonly result: "f16" | "bf16" | "f32" | "f64" | "i32";
+  readonly compute: MatmulOptions["compute"];
+  readonly limit: LimitKind;
+}
+
+const f16: Product = { name: "f16", operand: "f16", result: "f16", compute: "f32", limit: "f16" };
+const f16ToF32: Product = { ...f16, name: "f16 to f32", result: "f32" };
+const bf16: Product = { name: "bf16", operand: "bf16", result: "bf16", compute: "f32", limit: "bf16" };
+const f32: Product = { name: "f32", operand: "f32", result: "f32", compute: "f32", limit: "f32" };
+const tf32: Product = { ...f32, name: "tf32", compute: "tf32", limit: "tf32" };
+const f64: Product = { name: "f64", operand: "f64", result: "f64", compute: "f64", limit: "f64 tensor" };
+const i8: Product = { name: "i8 to i32", operand: "i8", result: "i32", compute: "i32", limit: "int8" };
+
+/** What one item multiplies, and how. */
+interface Options {
+  readonly product: Product;
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly majors: "NN" | "NT" | "TN" | "TT";
+  readonly suffix?: string;
+  readonly epilogue?: "bias relu" | "bias gelu";
+  /** Unused elements at the end of A's lines, and of every line. */
+  readonly paddingA?: number;
+  readonly padding?: number;
+  /** Our ways; each is a contender. */
+  readonly ways?: readonly { readonly name: string; readonly options: GemmOptions }[];
+}
+
+const devices: WeakMap<CudaBackend, Device> = new WeakMap();
+
+function deviceOf(backend: CudaBackend): Device {
+  const known = devices.get(backend);
+  if (known !== undefined) return known;
+  const made = createDevice(backend, createCompiler(backend), []);
+  devices.set(backend, made);
+  return made;
+}
+
+/** Distinct values of an operand; more would only cost time to make. */
+const distinct = 1_000_003;
+
+function matrix(
+  device: Device,
+  type: StorageType,
+  lines: number,
+  length: number,
+  padding: number,
+  seed: number,
+): { readonly whole: DeviceArray; readonly view: DeviceArray } {
+  const leading = length + padding;
+  const values = normalValues(distinct, seed);
+  const scaled =
+    type.class === "float" ? values : values.map((x) => Math.max(-127, Math.min(127, Math.round(x * 40))));
+  const host = new Float32Array(lines * leading);
+  for (let i = 0; i < host.length; i += distinct)
+    host.set(scaled.subarray(0, Math.min(distinct, host.length - i)), i);
+  const whole = device.array(type, [lines, leading], host);
+  return { whole, view: whole.slice([], [0, length]) };
+}
+
+function item(backend: CudaBackend, options: Options): WorkItem {
+  const { product, m, n, k, majors, suffix = "", epilogue, paddingA = 0, padding = 0 } = options;
+  return {
+    id: `${product.name} ${m} x ${n} x ${k} ${majors}${suffix}`,
+    operations: 2 * m * n * k,
+    limit: product.limit,
+    prepare: async () => {
+      const device = deviceOf(backend);
+      const operand: StorageType = types[product.operand];
+      const result: StorageType = types[product.result];
+      const [ta, tb] = [majors[0] === "T", majors[1] === "T"];
+      const a = matrix(device, operand, ta ? k : m, ta ? m : k, paddingA + padding, 1);
+      const b = matrix(device, operand, tb ? n : k, tb ? k : n, padding, 2);
+      const ours = device.empty(result, [m, n + padding]);
+      const theirs = device.empty(result, [m, n + padding]);
+      const offsets = device.array(result, [n], Float32Array.from(normalValues(n, 3)));
+      const steps = epilogue === undefined ? [] : [bias(offsets), epilogue === "bias relu" ? relu : geluTanh];
+      const plans: GemmPlan[] = [];
+      const contenders: Contender[] = [];
+      for (const way of options.ways ?? [{ name: "ours", options: {} }]) {
+        const plan = await planGemm(ta ? a.view.transposed : a.view, tb ? b.view.transposed : b.view, {
+          d: ours.slice([], [0, n]),
+          epilogue: steps,
+          ...(product.compute === "tf32" ? { compute: types.tf32 } : {}),
+          ...way.options,
+        });
+        plans.push(plan);
+        const { registersPerThread, spilledBytes } = plan.compiled ?? {};
+        contenders.push({
+          name: way.name,
+          role: "ours",
+          note: `${plan.kind.schedule}, block ${Object.values(plan.kind.params.block).join(" x ")}, ${registersPerThread} registers, ${spilledBytes} bytes spilled`,
+          enqueue: () => plan.run(),
+        });
+      }
+      const library = new CublasLt(backend);
+      const peer = await library.matmul({
+        m,
+        n,
+        k,
+        a: {
+          type: product.operand,
+          buffer: a.whole.allocation.buffer,
+          leading: a.whole.shape[1]!,
+          transposed: ta,
+        },
+        b: {
+          type: product.operand,
+          buffer: b.whole.allocation.buffer,
+          leading: b.whole.shape[1]!,
+          transposed: tb,
+        },
+        d: { type: product.result, buffer: theirs.allocation.buffer, leading: n + padding },
+        compute: product.compute,
+        ...(epilogue === undefined ? {} : { epilogue, bias: offsets.allocation.buffer }),
+      });
+      contenders.push({
+        name: "cuBLASLt",
+        role: "peer",
+        note: `${library.version}, ${peer.note}`,
+        enqueue: () => peer.enqueue(),
+      });
+      return {
+        contenders,
+        dispose: () => {
+          peer.dispose();
+          library.dispose();
+          for (const plan of plans) plan.dispose();
+          for (const array of [a.whole, b.whole, ours, theirs, offsets]) array.dispose();
+        },
+      };
+    },
+  };
+}
+
+const everyMajors = ["NN", "NT", "TN", "TT"] as const;
+const operators = [
+  { name: "warpgroup", options: {} },
+  { name: "mma", options: { operator: mmaSync } },
+  { name: "wmma", options: { operator: wmmaSync } },
+] as const;
+
+function square(
+  product: Product,
+  size: number,
+  majors: Options["majors"],
+  more: Partial<Options> = {},
+): Options {
+  return { product, m: size, n: size, k: size, majors, ...more };
+}
+
+/** Plain products in f32 with other tiles, to see what registers and occupancy are worth. */
+const plainWays = [
+  { name: "ours", options: {} },
+  ...[
+    ["two blocks", { m: 128, n: 128, k: 16 }, 2],
+    ["two blocks, shallow", { m: 128, n: 128, k: 8 }, 2],
+  ].map(([name, block, residentBlocks]) => ({
+    name: name as string,
+    options: {
+      params: {
+        block: block as { m: number; n: number; k: number },
+        warps: { m: 4, n: 2 },
+        groupRows: 8,
+        residentBlocks: residentBlocks as number,
+      },
+    },
+  })),
+  {
+    name: "16 x 8 a lane",
+    options: {
+      operator: fmaOperator({ laneRows: 4, laneColumns: 8, rows: 16, columns: 8 }),
+      params: { block: { m: 256, n: 128, k: 16 }, warps: { m: 4, n: 2 }, groupRows: 8 },
+    },
+  },
+];
+
+export const gemmSuite: Suite = {
+  name: "gemm",
+  items: (backend) =>
+    [
+      ...[4096, 8192].flatMap((size) =>
+        everyMajors.map((majors) => square(f16ToF32, size, majors, { ways: operators })),
+      ),
+      ...[256, 512, 1024, 2048, 4096, 8192, 16384].flatMap((size) =>
+        everyMajors.map((majors) => square(f16, size, majors)),
+      ),
+      ...[4096, 8192].flatMap((size) => everyMajors.map((majors) => square(bf16, size, majors))),
+      ...[4096, 8192].flatMap((size) =>
+        (["bias relu", "bias gelu"] as const).map((epilogue) =>
+          square(f16, size, "NN", { epilogue, suffix: ` + ${epilogue}` }),
+        ),
+      ),
+      square(f16, 4096, "NN", { paddingA: 3, suffix: ", A's leading dimension 4099" }),
+      square(f16ToF32, 4096, "NN", {
+        paddingA: 3,
+        suffix: ", A's leading dimension 4099, mma",
+        ways: [{ name: "ours", options: { operator: mmaSync } }],
+      }),
+      {
+        ...square(f16ToF32, 4096, "NN"),
+        m: 4095,
+        padding: 8,
+        suffix: ", aligned lines, mma",
+        ways: [{ name: "ours", options: { operator: mmaSync } }],
+      },
+      {
+        ...square(f16ToF32, 4096, "NN"),
+        n: 4095,
+        padding: 9,
+        paddingA: -1,
+        suffix: ", aligned lines, mma",
+        ways: [{ name: "ours", options: { operator: mmaSync } }],
+      },
+      ...[4096, 8192].map((size) => square(f32, size, "NN", { ways: plainWays })),
+      square(tf32, 4096, "NT"),
+      square(f64, 4096, "NN"),
+      ...[4096, 8192].map((size) => square(i8, size, "NT")),
+    ].map((options) => item(backend, options)),
+};
