@@ -2,7 +2,6 @@
 
 import {
   bias,
-  fmaOperator,
   type GemmOptions,
   type GemmPlan,
   geluTanh,
@@ -101,7 +100,11 @@ function item(backend: CudaBackend, options: Options): WorkItem {
       const b = matrix(device, operand, tb ? n : k, tb ? k : n, padding, 2);
       const ours = device.empty(result, [m, n + padding]);
       const theirs = device.empty(result, [m, n + padding]);
-      const offsets = device.array(result, [n], Float32Array.from(normalValues(n, 3)));
+      const offsets = device.array(
+        result.class === "float" ? result : types.f32,
+        [n],
+        Float32Array.from(normalValues(n, 3)),
+      );
       const steps = epilogue === undefined ? [] : [bias(offsets), epilogue === "bias relu" ? relu : geluTanh];
       const plans: GemmPlan[] = [];
       const contenders: Contender[] = [];
@@ -180,25 +183,10 @@ function square(
 /** Plain products in f32 with other tiles, to see what registers and occupancy are worth. */
 const plainWays = [
   { name: "ours", options: {} },
-  ...[
-    ["two blocks", { m: 128, n: 128, k: 16 }, 2],
-    ["two blocks, shallow", { m: 128, n: 128, k: 8 }, 2],
-  ].map(([name, block, residentBlocks]) => ({
-    name: name as string,
-    options: {
-      params: {
-        block: block as { m: number; n: number; k: number },
-        warps: { m: 4, n: 2 },
-        groupRows: 8,
-        residentBlocks: residentBlocks as number,
-      },
-    },
-  })),
   {
-    name: "16 x 8 a lane",
+    name: "two blocks",
     options: {
-      operator: fmaOperator({ laneRows: 4, laneColumns: 8, rows: 16, columns: 8 }),
-      params: { block: { m: 256, n: 128, k: 16 }, warps: { m: 4, n: 2 }, groupRows: 8 },
+      params: { block: { m: 128, n: 128, k: 16 }, warps: { m: 4, n: 2 }, groupRows: 8, residentBlocks: 2 },
     },
   },
 ];

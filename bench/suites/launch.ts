@@ -8,7 +8,7 @@ import type { Suite } from "../suite.ts";
 /** A kernel that does nothing, with one pointer and `numbers` 32-bit parameters. */
 function emptyKernel(target: string, numbers: number): string {
   const parameters = [".param .u64 p", ...Array.from({ length: numbers }, (_, i) => `.param .u32 n${i}`)];
-  return `.version 7.8\n.target ${target}\n.address_size 64\n.visible .entry nothing(${parameters.join(", ")})\n{\n  ret;\n}\n`;
+  return `.version 8.0\n.target ${target}\n.address_size 64\n.visible .entry nothing(${parameters.join(", ")})\n{\n  ret;\n}\n`;
 }
 
 function launchItem(backend: CudaBackend, numbers: number): WorkItem {

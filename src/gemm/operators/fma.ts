@@ -39,10 +39,14 @@ interface LaneVector {
   values: Run;
 }
 
-/** A lane grid for a subgroup width: as square as can be, wider than high. */
+/**
+ * A lane grid for a subgroup width: as square as can be, wider than high. Machines with narrow subgroups have few
+ * registers a lane.
+ */
 function defaultShape(width: number): FmaShape {
   const laneRows = 2 ** Math.floor(Math.log2(width) / 2);
-  return { laneRows, laneColumns: width / laneRows, rows: 8, columns: 8 };
+  const held = width < 16 ? 4 : 8;
+  return { laneRows, laneColumns: width / laneRows, rows: held, columns: held };
 }
 
 /** The plain operator. `shape` gives another lane grid. */

@@ -88,6 +88,7 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     width: accessWidth(kind.a, kind.a.layout.major === "row" ? extents.k : extents.m, kind.params.copies?.a),
     transform: kind.transforms.a?.globalToShared,
     outside: operator.outside ?? 0,
+    depth: "C",
   });
   const copyB = new StagedCopy({
     source: args.b,
@@ -100,6 +101,7 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     width: accessWidth(kind.b, kind.b.layout.major === "row" ? extents.n : extents.k, kind.params.copies?.b),
     transform: kind.transforms.b?.globalToShared,
     outside: operator.outside ?? 0,
+    depth: "R",
   });
   const fetch = (step: Value<I32>): void => {
     const depth = step.mul(extents.k);

@@ -44,6 +44,8 @@ export interface StagedCopyOptions {
   readonly transform: Transform | undefined;
   /** What elements beyond the matrix count as. */
   readonly outside: number;
+  /** The dimension that is K: beyond it, elements must count as `outside`; beyond the other, only D's edge sees them. */
+  readonly depth: "R" | "C";
 }
 
 /** A copy in two halves. */
@@ -98,7 +100,7 @@ export class StagedCopy {
     const { source, layout, leading, width, outside } = this.options;
     const place = { origin: 0, leading };
     const along = layout.major === "row" ? "C" : "R";
-    when(this.#inside(part, along, width - 1), () => {
+    when(this.#loadable(part, along, width - 1), () => {
       this.#staging.setRegister(i, layout.load(source, place, part));
     }).otherwise(() => {
       if (width === 1) {
@@ -114,6 +116,21 @@ export class StagedCopy {
       });
       this.#staging.setRegister(i, joined(values.map((value) => value.value)));
     });
+  }
+
+  /**
+   * Whether a run can be loaded as one access: when all of it lies inside the matrix, or when it runs over the edge of M
+   * or N into the rest of its line, which is there for all lines but the last. What is read there reaches only rows or
+   * columns of D that do not exist.
+   */
+  #loadable(part: Tile<"R" | "C">, along: "R" | "C", last: number): Value<Bool> {
+    const inside = this.#inside(part, along, last);
+    if (last === 0 || along === this.options.depth) return inside;
+    const { rows, columns } = this.options;
+    const start = part.origin(along) as Value<I32>;
+    const line = part.origin(along === "R" ? "C" : "R") as Value<I32>;
+    const [extent, lines] = along === "R" ? [rows, columns] : [columns, rows];
+    return inside.or(start.lt(extent).and(line.lt(lines.sub(1))));
   }
 
   /** Whether a run of elements, the last of them `last` beyond the first, lies inside the matrix. */
