@@ -75,6 +75,8 @@ export const defaultEpilogue: Epilogue = {
     const { accumulators, tilesPerTurn, operator, staging, barrier } = context;
     accumulators.forEach((line, i) => {
       for (let j = 0; j < line.length; j += tilesPerTurn) {
+        // What the turn before has staged must have been read.
+        if (i > 0 || j > 0) barrier();
         const group = line.slice(j, j + tilesPerTurn);
         group.forEach((accumulator, t) => {
           const at = translate(tile({ R: operator.shape.m, C: operator.shape.n }), {
@@ -84,7 +86,6 @@ export const defaultEpilogue: Epilogue = {
         });
         barrier();
         leave(context, i * operator.shape.m, j * operator.shape.n, group.length * operator.shape.n);
-        barrier();
       }
     });
   },
