@@ -1,0 +1,137 @@
+/**
+ * @file Mutation test of the shipped schedules: every barrier, fence, wait and arrive is left out in turn. The simulator
+ * must fail each mutant and name a line of the schedule, or the mutant is listed here with the reason why it cannot.
+ */
+import { f16, f32, type SimulatorOptions, type StorageType } from "tilewright";
+import { fmaOperator, type GemmOptions, mmaSync, wmmaSync } from "tilewright/gemm";
+import { describe, expect, it } from "vitest";
+import { kernelOf } from "../../src/gemm/identity.ts";
+import { resolve } from "../../src/gemm/resolve.ts";
+import { nvidiaTarget } from "../../src/target/nvidia.ts";
+import { simulatorFacts } from "../../src/target/simulator.ts";
+import { hopperGemm } from "../language/hopper-gemm.ts";
+import { faultOf, mutantsOf, namesLineOf, type Prepare, traceOf } from "./mutants.ts";
+
+/** A kernel to mutate. */
+interface Subject {
+  readonly name: string;
+  readonly prepare: Prepare;
+  readonly options: SimulatorOptions;
+  /** Part of the paths of its source files. */
+  readonly source: string;
+  /** Operations of the kernel, by how many of them there are. */
+  readonly holds: Readonly<Record<string, number>>;
+  /** Names of mutants that live, and why. */
+  readonly survivors?: Readonly<Record<string, string>>;
+}
+
+/** One multiprocessor: blocks that stay resident take several tiles, and meet their own earlier work. */
+const machine = { ...simulatorFacts().machine, multiprocessors: 1 };
+
+/** A product: m x k by k x n, B given as its transpose where `transposed`, C there where `addend`. */
+function product(
+  operands: StorageType,
+  result: StorageType,
+  [m, n, k]: readonly [number, number, number],
+  options: GemmOptions,
+  { transposed = false, addend = false } = {},
+): Prepare {
+  return (device) => {
+    const b = transposed ? device.array(operands, [n, k]).transposed : device.array(operands, [k, n]);
+    const c = addend ? { c: device.array(result, [m, n]), beta: 2 } : {};
+    const problem = resolve(device.array(operands, [m, k]), b, { type: result, ...options, ...c });
+    const { kind, schedule } = problem;
+    const { kernel } = kernelOf(kind, schedule);
+    const blocks = schedule.blocks(kind, problem, device.facts);
+    const args = schedule.arguments(kind, problem) as never;
+    return { kernel, launch: (mutant) => device.run(mutant, { blocks, args }) };
+  };
+}
+
+/** Several K steps, remainders everywhere, two turns of the epilogue for each warp. */
+const staged = {
+  schedule: "register-staged",
+  params: { block: { m: 64, n: 32, k: 16 }, warps: { m: 2, n: 2 }, groupRows: 8 },
+} as const;
+const lanes = fmaOperator({ laneRows: 4, laneColumns: 8, rows: 2, columns: 2 });
+const small = {
+  schedule: "register-staged",
+  params: { block: { m: 32, n: 32, k: 4 }, warps: { m: 2, n: 2 }, groupRows: 8 },
+} as const;
+
+const sharedOfEnded = {
+  "tensorStoreWait: if (this.#boxes !== undefined) when(this.#leader(), () => tensorStoreWait(0, { read: true }));":
+    "the last stores read shared memory that a GPU takes back when the block ends; the simulator leaves it alone",
+};
+
+const subjects: readonly Subject[] = [
+  {
+    name: "register-staged, mma",
+    prepare: product(f16, f32, [72, 40, 72], { ...staged, operator: mmaSync }),
+    options: { facts: { machine } },
+    source: "/src/gemm/",
+    holds: { blockBarrier: 2, subgroupBarrier: 3 },
+  },
+  {
+    name: "register-staged, wmma, with C",
+    prepare: product(f16, f32, [72, 40, 72], { ...staged, operator: wmmaSync }, { addend: true }),
+    options: { facts: { machine } },
+    source: "/src/gemm/",
+    holds: { blockBarrier: 2, subgroupBarrier: 3 },
+  },
+  {
+    name: "register-staged, plain operator",
+    prepare: product(f32, f32, [36, 40, 18], { ...small, operator: lanes }),
+    options: { facts: { machine } },
+    source: "/src/gemm/",
+    holds: { blockBarrier: 2, subgroupBarrier: 3 },
+  },
+  {
+    name: "warpgroup, results of 16 bits",
+    prepare: product(f16, f16, [256, 128, 320], { schedule: "warpgroup" }, { transposed: true }),
+    options: { facts: { machine } },
+    source: "/src/gemm/",
+    holds: { barrierWait: 2, warpgroupWait: 2, warpgroupFence: 1 },
+    survivors: sharedOfEnded,
+  },
+  {
+    name: "warpgroup, results of 32 bits, B along N",
+    prepare: product(f16, f32, [256, 128, 640], { schedule: "warpgroup" }),
+    options: { facts: { machine } },
+    source: "/src/gemm/",
+    holds: { barrierWait: 2, warpgroupWait: 2, warpgroupFence: 1 },
+    survivors: sharedOfEnded,
+  },
+  {
+    name: "the Hopper kernel of the language's own tests",
+    prepare: (device) => {
+      const [m, n, k] = [256, 256, 384];
+      const [a, b, d] = [device.array(f16, [m, k]), device.array(f16, [n, k]), device.array(f16, [m * n])];
+      const args = { a, b, d, m, n, k } as never;
+      return { kernel: hopperGemm as never, launch: (mutant) => device.run(mutant, { blocks: 1, args }) };
+    },
+    options: { imitate: nvidiaTarget("sm_90a") },
+    source: "/test/language/",
+    holds: { barrierWait: 2 },
+  },
+];
+
+describe.each(subjects)("$name", ({ prepare, options, source, holds, survivors = {} }) => {
+  it("has no fault as it is", async () => {
+    expect(await faultOf(prepare, options)).toBeUndefined();
+  }, 300_000);
+
+  it("has one without any of what orders it", async () => {
+    const mutants = mutantsOf(await traceOf(prepare, options));
+    const counts: Record<string, number> = {};
+    for (const { operation } of mutants) counts[operation] = (counts[operation] ?? 0) + 1;
+    expect(counts).toMatchObject(holds);
+    const living: string[] = [];
+    for (const { ir, name } of mutants) {
+      const fault = await faultOf(prepare, options, ir);
+      if (fault === undefined) living.push(name);
+      else expect(namesLineOf(fault, source), `${name}: ${fault.message}`).toBe(true);
+    }
+    expect(living).toEqual(Object.keys(survivors));
+  }, 900_000);
+});
