@@ -5,6 +5,7 @@
 import type { KernelIr, TensorMapParameter } from "../ir/nodes.ts";
 import type { ArgumentSlot } from "../ir/parameters.ts";
 import type { TargetFacts } from "../target/facts.ts";
+import type { ShaderInterface } from "../target/webgpu.ts";
 
 /** An allocation on the device. */
 export interface BackendBuffer {
@@ -30,11 +31,13 @@ export interface Module {
   readonly name: string;
   /** PTX, WGSL or JavaScript; what code generation made. */
   readonly text: string;
-  /** Content hash of the text: one executable per hash and device. */
+  /** Content hash of text and slots: one executable per hash and device. */
   readonly hash: string;
   /** The optimised kernel; simulators read positions from it. */
   readonly ir: KernelIr;
   readonly slots: readonly ArgumentSlot[];
+  /** How WGSL is launched; other languages go by the slots alone. */
+  readonly shader?: ShaderInterface | undefined;
 }
 
 /** A loaded module. */

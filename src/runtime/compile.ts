@@ -4,6 +4,7 @@
  */
 import { generateJavaScript } from "../codegen/javascript/index.ts";
 import { generatePtx } from "../codegen/ptx/index.ts";
+import { generateWgsl, lowerForWgsl } from "../codegen/wgsl/index.ts";
 import { AbortedError, CompileError, TilewrightError, TraceError, UnsupportedError } from "../errors.ts";
 import { hashText } from "../ir/hash.ts";
 import type { KernelIr } from "../ir/nodes.ts";
@@ -13,6 +14,7 @@ import { verify } from "../ir/verifier.ts";
 import type { Kernel } from "../lang/index.ts";
 import { optimise } from "../passes/index.ts";
 import type { TargetFacts } from "../target/facts.ts";
+import type { ShaderInterface } from "../target/webgpu.ts";
 import type { Backend, Executable, Module } from "./backend.ts";
 import { BoundedCache } from "./bounded-cache.ts";
 import { type DumpedKernel, dumpKernel } from "./compile-dump.ts";
@@ -35,6 +37,8 @@ export interface GeneratedKernel {
   readonly optimised: KernelIr;
   /** PTX, WGSL or JavaScript. */
   readonly text: string;
+  /** How WGSL is launched. */
+  readonly shader?: ShaderInterface | undefined;
 }
 
 /**
@@ -45,8 +49,10 @@ export function emit(kernel: Kernel, facts: TargetFacts, options: GenerationOpti
   const ir = trace(kernel, facts);
   return namingKernel(kernel.name, () => {
     verify(ir);
-    const optimised = optimise(ir, facts);
-    return { ir, optimised, text: generate(optimised, facts, options) };
+    const optimised = optimise(lowerForWgsl(ir, facts), facts, {
+      strictUniformity: facts.language === "wgsl",
+    });
+    return { ir, optimised, ...generate(optimised, facts, options) };
   });
 }
 
@@ -62,17 +68,20 @@ function trace(kernel: Kernel, facts: TargetFacts): KernelIr {
   }
 }
 
-function generate(kernel: KernelIr, facts: TargetFacts, options: GenerationOptions): string {
+function generate(
+  kernel: KernelIr,
+  facts: TargetFacts,
+  options: GenerationOptions,
+): Pick<GeneratedKernel, "text" | "shader"> {
   switch (facts.language) {
     case "ptx":
-      return generatePtx(kernel, facts).text;
-    case "javascript":
-      return generateJavaScript(kernel, facts, {
-        checks: options.checks ?? true,
-        counters: options.counters ?? false,
-      }).text;
+      return { text: generatePtx(kernel, facts).text };
+    case "javascript": {
+      const { checks = true, counters = false } = options;
+      return { text: generateJavaScript(kernel, facts, { checks, counters }).text };
+    }
     case "wgsl":
-      throw new UnsupportedError("this version generates no WGSL; open a CUDA device or the simulator");
+      return generateWgsl(kernel, facts);
     default:
       return facts.language satisfies never;
   }
@@ -133,9 +142,9 @@ export function createCompiler(backend: Backend, options: GenerationOptions = {}
         throw new AbortedError(`kernel ${kernel.name}: compiling was stopped`, { cause: signal.reason });
       }
       const generated = emit(kernel, backend.facts, options);
-      const { optimised: ir, text } = generated;
+      const { optimised: ir, text, shader } = generated;
       const slots = argumentSlots(ir);
-      const module = { name: kernel.name, text, hash: hashOf(text, slots), ir, slots };
+      const module = { name: kernel.name, text, hash: hashOf(text, slots), ir, slots, shader };
       const dump = (log: string): void =>
         dumpKernel(describe(kernel.name, backend.facts, module.hash, generated, log));
       const executable = await load(module, compileOptions).catch((error: unknown) => {

@@ -8,8 +8,10 @@ import type { MissingDevice } from "./array.ts";
 import { createCompiler } from "./compile.ts";
 import { createDevice, type Device } from "./device.ts";
 import { createSimulatorBackend, type SimulatorOptions, type SimulatorProgress } from "./simulator/index.ts";
+import { createWebgpuBackend, findWebgpuAdapter, type WebgpuOptions } from "./webgpu/index.ts";
 
 export type { SimulatorOptions, SimulatorProgress } from "./simulator/index.ts";
+export type { WebgpuOptions } from "./webgpu/index.ts";
 
 /** Kinds of devices, the preferred ones first. */
 export type DeviceKind = "cuda" | "webgpu" | "simulator";
@@ -26,6 +28,8 @@ export interface OpenOptions {
   readonly device?: number | undefined;
   /** Whether to warn when there is nothing better than the simulator. Default true; the warning comes once. */
   readonly warn?: boolean | undefined;
+  /** Which WebGPU device, and how: a `GPUDevice` or adapter of the caller's, a subgroup width, Dawn's toggles. */
+  readonly webgpu?: WebgpuOptions | undefined;
   /**
    * Options of the simulator. Its checks are on when the simulator is asked for, and off when it stands in for a GPU that
    * is not there.
@@ -84,14 +88,11 @@ const gpus: { readonly [kind in Exclude<DeviceKind, "simulator">]: Opening } = {
     const backend = await createCudaBackend({ device });
     return isUnavailable(backend) ? backend : createDevice(backend, createCompiler(backend), missing);
   },
-  webgpu: async () => noWebGpu,
+  webgpu: async ({ webgpu }, missing) => {
+    const backend = await createWebgpuBackend(webgpu);
+    return "reason" in backend ? backend : createDevice(backend, createCompiler(backend), missing);
+  },
 };
-
-const noWebGpu: MissingDevice = Object.freeze({
-  kind: "webgpu",
-  reason: "This version does not drive WebGPU.",
-  remedy: "Use an NVIDIA GPU or the simulator.",
-});
 
 function openSimulator(
   { simulator, signal, onProgress }: OpenOptions,
@@ -138,16 +139,23 @@ export async function devices(): Promise<{
   readonly found: readonly FoundDevice[];
   readonly missing: readonly MissingDevice[];
 }> {
+  const found: FoundDevice[] = [];
+  const missing: MissingDevice[] = [];
   const cuda = await listCudaDevices();
-  const simulator: FoundDevice = { kind: "simulator", device: 0, name: "simulator", memoryBytes: undefined };
-  if (isUnavailable(cuda)) return { found: [simulator], missing: [cuda, noWebGpu] };
-  const found = cuda.map(
-    ({ index, name, memoryBytes }): FoundDevice => ({ kind: "cuda", device: index, name, memoryBytes }),
-  );
-  const none: MissingDevice = {
-    kind: "cuda",
-    reason: "The NVIDIA driver shows no device.",
-    remedy: "Check that `nvidia-smi` lists a device and that CUDA_VISIBLE_DEVICES does not hide it.",
-  };
-  return { found: [...found, simulator], missing: [...(found.length === 0 ? [none] : []), noWebGpu] };
+  if (isUnavailable(cuda)) missing.push(cuda);
+  else if (cuda.length === 0) missing.push(noCudaDevice);
+  else
+    for (const { index, name, memoryBytes } of cuda)
+      found.push({ kind: "cuda", device: index, name, memoryBytes });
+  const adapter = await findWebgpuAdapter();
+  if ("reason" in adapter) missing.push(adapter);
+  else found.push({ kind: "webgpu", device: 0, name: adapter.name, memoryBytes: undefined });
+  found.push({ kind: "simulator", device: 0, name: "simulator", memoryBytes: undefined });
+  return { found, missing };
 }
+
+const noCudaDevice: MissingDevice = Object.freeze({
+  kind: "cuda",
+  reason: "The NVIDIA driver shows no device.",
+  remedy: "Check that `nvidia-smi` lists a device and that CUDA_VISIBLE_DEVICES does not hide it.",
+});

@@ -1,9 +1,10 @@
 /**
  * @file Facts of a WebGPU adapter, and what a generated shader says of itself to the one who launches it.
  */
-import type { MatrixInstruction, TargetFacts } from "./facts.ts";
+
 import type { ElementType, TypeName } from "../types/types.ts";
 import { types } from "../types/types.ts";
+import type { MatrixInstruction, TargetFacts } from "./facts.ts";
 
 /** A shape that an adapter's subgroup matrices have (`adapter.info.subgroupMatrixConfigs`). */
 export interface SubgroupMatrixConfiguration {
@@ -104,8 +105,14 @@ function atomics(): TargetFacts["atomics"] {
   const whole = new Set(integers);
   const numbers = new Set<TypeName>([...integers, "f32"]);
   return new Map<string, ReadonlySet<TypeName>>([
-    ["add", numbers], ["min", numbers], ["max", numbers], ["exchange", numbers], ["compareExchange", numbers],
-    ["and", whole], ["or", whole], ["xor", whole],
+    ["add", numbers],
+    ["min", numbers],
+    ["max", numbers],
+    ["exchange", numbers],
+    ["compareExchange", numbers],
+    ["and", whole],
+    ["or", whole],
+    ["xor", whole],
   ]);
 }
 
@@ -136,7 +143,17 @@ export function webGpuFacts(description: WebGpuDescription, options: WebGpuFacts
     subgroup: { width },
     arithmetic: new Set<TypeName>(["f32", "i32", "u32", "index", ...(f16 ? (["f16"] as const) : [])]),
     storage: new Set<TypeName>([
-      "f32", "i32", "u32", "f16", "bf16", "e4m3", "e5m2", "i8", "i16", "u8", "u16",
+      "f32",
+      "i32",
+      "u32",
+      "f16",
+      "bf16",
+      "e4m3",
+      "e5m2",
+      "i8",
+      "i16",
+      "u8",
+      "u16",
     ]),
     limits: {
       threadsPerBlock: threads,

@@ -41,7 +41,8 @@ export function written({ variable, constant }: Position): string {
 /** The position divided by a power of two. Exact where the position is a multiple. */
 export function divided(position: Position, by: number): Position {
   if (by === 1) return position;
-  if (position.variable === undefined) return { variable: undefined, constant: Math.floor(position.constant / by) };
+  if (position.variable === undefined)
+    return { variable: undefined, constant: Math.floor(position.constant / by) };
   const shift = Math.log2(by);
   return position.constant % by === 0
     ? { variable: `(${bracketed(position.variable)} >> ${shift}u)`, constant: position.constant / by }

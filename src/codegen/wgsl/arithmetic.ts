@@ -14,7 +14,10 @@ export type LaneRule = (emission: Emission, element: ElementType, lanes: readonl
  * Lanes of the operands. WGSL computes expressions of constants itself and refuses those that overflow, so of operands
  * that are all constant the first one is hidden in a name.
  */
-export function operandLanes(emission: Emission, operands: readonly Operand[]): readonly (readonly string[])[] {
+export function operandLanes(
+  emission: Emission,
+  operands: readonly Operand[],
+): readonly (readonly string[])[] {
   const lanes = operands.map((operand) => emission.lanes(operand));
   if (operands.some(({ kind }) => kind === "value")) return lanes;
   const hidden = emission.name();
@@ -78,7 +81,10 @@ function division<Name extends "div" | "rem" | "floorDiv" | "floorMod">(
   };
 }
 
-export const emitDiv: NodeEmitter<"div"> = division((_emission, _element, [a, b]) => `${a} / ${b}`, "dividend");
+export const emitDiv: NodeEmitter<"div"> = division(
+  (_emission, _element, [a, b]) => `${a} / ${b}`,
+  "dividend",
+);
 export const emitRem: NodeEmitter<"rem"> = division((_emission, _element, [a, b]) => `${a} % ${b}`, "zero");
 export const emitFloorDiv: NodeEmitter<"floorDiv"> = division(
   (emission, element, [a, b]) => (isSigned(element) ? emission.call("floor_div_i32", a!, b!) : `${a} / ${b}`),
@@ -173,7 +179,9 @@ export const emitReciprocal: NodeEmitter<"reciprocal"> = lanewise(
 );
 
 export const emitTanh: NodeEmitter<"tanh"> = lanewise((emission, element, [a]) =>
-  emission.isNativeHalf(element) ? `f16(${emission.call("tanh_f32", `f32(${a})`)})` : emission.call("tanh_f32", a!),
+  emission.isNativeHalf(element)
+    ? `f16(${emission.call("tanh_f32", `f32(${a})`)})`
+    : emission.call("tanh_f32", a!),
 );
 
 /** Bit counts may be asked for in the other 32-bit type. */
@@ -204,6 +212,6 @@ function unpacked(word: string, signed: boolean): string {
   return signed ? `unpack4xI8(${word})` : `vec4<i32>(unpack4xU8(${word}))`;
 }
 
-export const emitPermuteBytes: NodeEmitter<"permuteBytes"> = lanewise((emission, _element, [a, b, selector]) =>
-  emission.call("permute_bytes", a!, b!, selector!),
+export const emitPermuteBytes: NodeEmitter<"permuteBytes"> = lanewise(
+  (emission, _element, [a, b, selector]) => emission.call("permute_bytes", a!, b!, selector!),
 );

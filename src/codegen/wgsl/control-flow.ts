@@ -1,9 +1,9 @@
 /** @file Structured control flow, which WGSL has as it is. */
 import type { Block, IfNode, LoopNode, RolesNode, Statement, WhileNode } from "../../ir/nodes.ts";
+import { i32 } from "../../types/types.ts";
 import type { Emission } from "./emission.ts";
 import { emitters } from "./emitters.ts";
 import { emitBuiltin } from "./memory.ts";
-import { i32 } from "../../types/types.ts";
 
 export function emitBlock(emission: Emission, block: Block): void {
   for (const statement of block.statements) {
@@ -60,8 +60,9 @@ function emitLoop(emission: Emission, node: LoopNode): void {
   const counter = emission.name();
   const type = emission.laneType(node.counter.type.element);
   emission.define(node.counter, { lanes: [counter] });
-  emission.nested(`for (var ${counter}: ${type} = ${from}; ${counter} < ${to}; ${counter} += ${step}) {`, () =>
-    emitBlock(emission, node.body),
+  emission.nested(
+    `for (var ${counter}: ${type} = ${from}; ${counter} < ${to}; ${counter} += ${step}) {`,
+    () => emitBlock(emission, node.body),
   );
 }
 

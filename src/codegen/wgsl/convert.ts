@@ -59,7 +59,8 @@ function narrowed(emission: Emission, element: ElementType, single: string): str
 }
 
 function convertLane(emission: Emission, from: ElementType, to: ElementType, lane: string): string {
-  if (from.class === "bool") return `select(${emission.constant(to, 0)}, ${emission.constant(to, 1)}, ${lane})`;
+  if (from.class === "bool")
+    return `select(${emission.constant(to, 0)}, ${emission.constant(to, 1)}, ${lane})`;
   if (to.class === "bool") return isNonZero(emission, from, lane);
   const wide = widened(emission, from, lane);
   if (from.class === "float") {
@@ -76,7 +77,8 @@ function integerToFloat(emission: Emission, from: ElementType, to: ElementType, 
 }
 
 function isNonZero(emission: Emission, from: ElementType, lane: string): string {
-  if (from.class === "float" && from.bits < 32) return `(${bitsOfLane(emission, from, lane)} & ${halfMask(from)}) != 0u`;
+  if (from.class === "float" && from.bits < 32)
+    return `(${bitsOfLane(emission, from, lane)} & ${halfMask(from)}) != 0u`;
   return `${lane} != ${emission.constant(from, 0)}`;
 }
 

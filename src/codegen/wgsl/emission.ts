@@ -215,7 +215,8 @@ export class Emission {
     }
     const bits = narrowBits(element, value);
     let word = 0;
-    for (let lane = 0; lane < Math.min(lanes, 32 / element.bits); lane++) word |= bits << (lane * element.bits);
+    for (let lane = 0; lane < Math.min(lanes, 32 / element.bits); lane++)
+      word |= bits << (lane * element.bits);
     return Array.from({ length: wordCount({ element, lanes }) }, () => hex(word));
   }
 
@@ -254,7 +255,8 @@ export class Emission {
     const perWord = Math.min(32 / element.bits, lanes);
     return Array.from({ length: wordCount({ element, lanes: lanes as 1 }) }, (_, word) => {
       const own = atoms.slice(word * perWord, (word + 1) * perWord);
-      if (this.isNativeHalf(element)) return this.let(`bitcast<u32>(vec2<f16>(${own[0]}, ${own[1] ?? "0.0h"}))`);
+      if (this.isNativeHalf(element))
+        return this.let(`bitcast<u32>(vec2<f16>(${own[0]}, ${own[1] ?? "0.0h"}))`);
       if (own.length === 1) return own[0]!;
       const shifted = own.map((lane, i) => (i === 0 ? lane : `(${lane} << ${i * element.bits}u)`));
       return this.let(shifted.join(" | "));

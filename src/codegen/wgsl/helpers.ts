@@ -245,5 +245,7 @@ export const helpers: { readonly [Name in HelperName]: Helper } = {
 
 /** The helpers that are used, in the order in which they are defined here. */
 export function helperTexts(used: ReadonlySet<HelperName>): readonly string[] {
-  return (Object.keys(helpers) as HelperName[]).filter((name) => used.has(name)).map((name) => helpers[name].text);
+  return (Object.keys(helpers) as HelperName[])
+    .filter((name) => used.has(name))
+    .map((name) => helpers[name].text);
 }

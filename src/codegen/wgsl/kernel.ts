@@ -3,7 +3,7 @@ import { UnsupportedError } from "../../errors.ts";
 import type { ConstantTable, KernelIr } from "../../ir/nodes.ts";
 import type { ArgumentSlot } from "../../ir/parameters.ts";
 import type { TargetFacts } from "../../target/facts.ts";
-import { type BlockWord, isWebGpuFacts, type ShaderText, type WebGpuFacts } from "../../target/webgpu.ts";
+import { type BlockWord, isWebGpuFacts, type ShaderText } from "../../target/webgpu.ts";
 import { toBits } from "../../types/bits.ts";
 import { i32, index, u32 } from "../../types/types.ts";
 import { emitBlock } from "./control-flow.ts";
@@ -58,7 +58,11 @@ export function generateWgsl(
     text: `${parts.filter((part) => part !== "").join("\n\n")}\n`,
     shader: {
       entryPoint,
-      bindings: bindings.map(({ storage, slots, alignment }) => ({ slots, writable: storage.writable, alignment })),
+      bindings: bindings.map(({ storage, slots, alignment }) => ({
+        slots,
+        writable: storage.writable,
+        alignment,
+      })),
       block,
       merged: (groups) => generateWgsl(kernel, facts, groups),
     },
@@ -77,7 +81,9 @@ function directives(emission: Emission): string {
     emission.extensions.add("subgroups");
     emission.extensions.add("subgroup_size_control");
   }
-  const enabled = extensionOrder.filter((name) => emission.extensions.has(name)).map((name) => `enable ${name};`);
+  const enabled = extensionOrder
+    .filter((name) => emission.extensions.has(name))
+    .map((name) => `enable ${name};`);
   // That all lanes of a subgroup arrive together is the kernel language's own rule; WGSL's analysis asks for the block.
   const quiet = emission.extensions.has("subgroups") ? ["diagnostic(off, subgroup_uniformity);"] : [];
   return [...enabled, ...quiet].join("\n");
@@ -118,7 +124,12 @@ function blockWords(slots: readonly ArgumentSlot[]): readonly BlockWord[] {
     }
   });
   const axes = [0, 1, 2] as const;
-  return [...words, ...axes.map((axis): BlockWord => ({ kind: "grid", axis })), { kind: "fold" }, { kind: "zero" }];
+  return [
+    ...words,
+    ...axes.map((axis): BlockWord => ({ kind: "grid", axis })),
+    { kind: "fold" },
+    { kind: "zero" },
+  ];
 }
 
 function structure(block: readonly BlockWord[]): string {
@@ -149,7 +160,8 @@ function tableText(table: ConstantTable): string {
   const perWord = 32 / table.element.bits;
   const words: number[] = new Array<number>(Math.max(1, Math.ceil(table.values.length / perWord))).fill(0);
   table.values.forEach((value, i) => {
-    words[Math.floor(i / perWord)]! |= Number(toBits(table.element, value)) << ((i % perWord) * table.element.bits);
+    words[Math.floor(i / perWord)]! |=
+      Number(toBits(table.element, value)) << ((i % perWord) * table.element.bits);
   });
   const list = words.map((word) => `${word >>> 0}u`).join(", ");
   return `const table${table.id} = array<u32, ${words.length}>(${list});`;

@@ -97,7 +97,8 @@ class Lowering {
 
   /** A statement that ended threads pass without effect. `done`: its inside has been guarded. */
   #guard(statement: Statement, leave: boolean, done: boolean): readonly Statement[] {
-    if (statement.kind === "break" || statement.kind === "continue" || isHarmless(statement)) return [statement];
+    if (statement.kind === "break" || statement.kind === "continue" || isHarmless(statement))
+      return [statement];
     if (contains(statement, isConvergent)) {
       if (done || statement.kind === "operation") return [statement];
       return [mapInnerBlocks(statement, (block) => this.#block(block, { guarded: true, leave }))];
@@ -133,11 +134,13 @@ function isLoop(statement: Statement): boolean {
   return statement.kind === "loop" || statement.kind === "while";
 }
 
-const harmless: ReadonlySet<OperationName> = new Set<OperationName>(["load", "readRegister", "writeRegister"]);
+const harmless: ReadonlySet<OperationName> = new Set<OperationName>([
+  "load",
+  "readRegister",
+  "writeRegister",
+]);
 
 /** What an ended thread may do unseen: an access outside an array gives some element of it. */
 function isHarmless(statement: Statement): boolean {
-  return (
-    statement.kind === "operation" && (operations[statement.name].pure || harmless.has(statement.name))
-  );
+  return statement.kind === "operation" && (operations[statement.name].pure || harmless.has(statement.name));
 }

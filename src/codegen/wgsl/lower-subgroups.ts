@@ -4,10 +4,19 @@
  *
  * Each exchange takes two block barriers, so the whole block must get there together.
  */
-import type { AnyOperation, IrValue, KernelIr, Operand, OperationNode, Statement, ValueType } from "../../ir/nodes.ts";
+
+import type { SharedArray } from "../../ir/declarations.ts";
+import type {
+  AnyOperation,
+  IrValue,
+  KernelIr,
+  Operand,
+  OperationNode,
+  Statement,
+  ValueType,
+} from "../../ir/nodes.ts";
 import { scalar } from "../../ir/nodes.ts";
 import type { Attributes, OperationName } from "../../ir/operations.ts";
-import type { SharedArray } from "../../ir/declarations.ts";
 import { bool, type ElementType, i32, u8, u16, u32 } from "../../types/types.ts";
 import { constantOf, mapInnerBlocks, Sequence, Supply } from "./rewriting.ts";
 
@@ -113,8 +122,7 @@ class Lowering {
   #shuffle(steps: Sequence, node: OperationNode<"shuffle">): void {
     const { mode, width } = node.attributes;
     const [value, given] = node.operands as [Operand, Operand];
-    const by =
-      given.type.element.name === "i32" ? given : steps.value("convert", number, [given], {});
+    const by = given.type.element.name === "i32" ? given : steps.value("convert", number, [given], {});
     const lane = this.#lane(steps);
     const first = this.#first(steps);
     const own = steps.value("add", number, [first, lane], {});
@@ -158,7 +166,10 @@ class Lowering {
     return steps.value("load", word, [place], { ...this.#access(), offset, cache: "default" });
   }
 
-  #access(): { readonly array: { readonly kind: "shared"; readonly array: SharedArray }; readonly offset: number } {
+  #access(): {
+    readonly array: { readonly kind: "shared"; readonly array: SharedArray };
+    readonly offset: number;
+  } {
     return { array: { kind: "shared", array: this.#exchange }, offset: 0 };
   }
 

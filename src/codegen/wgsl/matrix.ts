@@ -32,7 +32,11 @@ export function matrixVariables(kernel: KernelIr): ReadonlyMap<number, string> {
   const note = (variable: RegisterVariable, type: string, site: number): void => {
     const known = types.get(variable.id);
     if (known !== undefined && known !== type) {
-      throw compileErrorAt(kernel, `fragment ${variable.name} is used as ${known} and as ${type}; use two`, site);
+      throw compileErrorAt(
+        kernel,
+        `fragment ${variable.name} is used as ${known} and as ${type}; use two`,
+        site,
+      );
     }
     types.set(variable.id, type);
   };
@@ -101,7 +105,8 @@ function elementsPerArrayElement(emission: Emission, { storage, element }: View,
 }
 
 function strideOf(emission: Emission, stride: Operand, perElement: number, site: number): string {
-  if (stride.kind === "value") return written(divided({ variable: asU32(emission, stride), constant: 0 }, perElement));
+  if (stride.kind === "value")
+    return written(divided({ variable: asU32(emission, stride), constant: 0 }, perElement));
   const elements = Number(stride.value);
   if (elements % perElement !== 0) {
     throw emission.error(

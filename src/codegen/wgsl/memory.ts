@@ -299,7 +299,8 @@ export function emitWriteRegister(emission: Emission, node: OperationNode<"write
     // All elements of a matrix are filled together, when the first of them is.
     if (offset === 0) {
       const component = /<(\w+)/.exec(matrix)![1]!;
-      const filling = component === "f32" || component === "f16" ? Number(value.value).toFixed(1) : value.value;
+      const filling =
+        component === "f32" || component === "f16" ? Number(value.value).toFixed(1) : value.value;
       emission.line(`${emission.variable(variable, 0)} = ${matrix}(${filling});`);
     }
     return;
@@ -331,7 +332,9 @@ function builtinExpression(emission: Emission, name: BuiltinName): string {
   const thread = (): string => threadIndex(emission);
   switch (name) {
     case "threadIndexX":
-      return emission.kernel.block.every((size, axis) => axis === 0 || size === 1) ? thread() : `${thread()} % ${x}u`;
+      return emission.kernel.block.every((size, axis) => axis === 0 || size === 1)
+        ? thread()
+        : `${thread()} % ${x}u`;
     case "threadIndexY":
       return `(${thread()} / ${x}u) % ${y}u`;
     case "threadIndexZ":

@@ -45,11 +45,15 @@ function bitwise(node: OperationNode, facts: WebGpuFacts): Complaint {
 function integersOnly(node: OperationNode, facts: WebGpuFacts): Complaint {
   const { element } = (node.operands[0] ?? node.result!).type;
   if (element.class === "float") return "it is for integers; bitcast floats first";
-  return facts.arithmetic.has(element.name) ? undefined : `it is for i32 and u32; convert ${element.name} first`;
+  return facts.arithmetic.has(element.name)
+    ? undefined
+    : `it is for i32 and u32; convert ${element.name} first`;
 }
 
 function packedDot(_: OperationNode, facts: WebGpuFacts): Complaint {
-  return facts.wgsl.packedDot ? undefined : "this browser has no packed dot products; unpack and multiply in i32";
+  return facts.wgsl.packedDot
+    ? undefined
+    : "this browser has no packed dot products; unpack and multiply in i32";
 }
 
 function atomicExists(node: OperationNode<"atomic">, facts: WebGpuFacts): Complaint {
@@ -88,7 +92,9 @@ function matrixExists(
   const found = facts.wmma.some(
     (one) => one.m === shape.m && one.n === shape.n && one.k === shape.k && fits(one),
   );
-  return found ? undefined : `no subgroup matrix of shape ${shapeName(shape)} with these types; ${alternatives(facts.wmma)}`;
+  return found
+    ? undefined
+    : `no subgroup matrix of shape ${shapeName(shape)} with these types; ${alternatives(facts.wmma)}`;
 }
 
 const asynchronous = never("WGSL has no asynchronous copies; load and store through registers instead");
@@ -277,7 +283,9 @@ function checkLaunch(kernel: KernelIr, facts: WebGpuFacts): void {
     );
   }
   if ((kernel.cluster ?? [1, 1, 1]).some((size) => size > 1)) {
-    throw new UnsupportedError(`kernel ${kernel.name} has clusters; ${facts.name} has none (sm_90 and later do)`);
+    throw new UnsupportedError(
+      `kernel ${kernel.name} has clusters; ${facts.name} has none (sm_90 and later do)`,
+    );
   }
 }
 

@@ -65,7 +65,9 @@ function accessesOf(kernel: KernelIr): readonly Access[] {
     if (statement.kind !== "operation") return;
     switch (statement.name) {
       case "load":
-        accesses.push(access(statement.attributes.array, statement.result!.type, "load", statement.attributes.cache));
+        accesses.push(
+          access(statement.attributes.array, statement.result!.type, "load", statement.attributes.cache),
+        );
         return;
       case "store": {
         const { array, cache } = statement.attributes;
@@ -266,5 +268,7 @@ function fixed(name: string, space: Storage["space"], shape: Shape, length: numb
 /** The type in a declaration. */
 export function storageType({ scalar, unit, atomic, length }: Storage): string {
   const element = atomic ? `atomic<${scalar}>` : vectorOf(scalar, unit);
-  return length === undefined ? `array<${element}>` : `array<${element}, ${Math.max(1, Math.ceil(length / unit))}>`;
+  return length === undefined
+    ? `array<${element}>`
+    : `array<${element}, ${Math.max(1, Math.ceil(length / unit))}>`;
 }

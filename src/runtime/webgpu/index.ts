@@ -1,0 +1,7 @@
+/** @file WebGPU devices: `tilewright/webgpu`. */
+export type { SubgroupMatrixConfiguration, WebGpuFacts, WgslFeatures } from "../../target/webgpu.ts";
+export { type AdapterChoices, type FoundAdapter, findAdapter as findWebgpuAdapter } from "./adapter.ts";
+export { isUnavailable, type Unavailable } from "./availability.ts";
+export { createWebgpuBackend, WebgpuBackend, type WebgpuExecutable, type WebgpuOptions } from "./backend.ts";
+export { WebgpuBuffer } from "./buffers.ts";
+export type { GpuChoices } from "./gpu-browser.ts";
