@@ -159,13 +159,27 @@ export function cubeRows(types: TypeRow): readonly TableRow[] {
   return rowsOf(rows, types);
 }
 
-/** The large sizes as cubes, in every layout. */
-export function diagonalRows(types: TypeRow): readonly TableRow[] {
+/** The large sizes as cubes: rows that meet every pair of two columns, types counted as a column. */
+export function diagonalTable(): ReadonlyMap<TypeRow, readonly TableRow[]> {
   const { layout, operator, padding, factors, columnMajorD } = columns;
-  const rows = pairwise({ size: largeSizes, layout, operator, padding, factors, columnMajorD });
-  return rowsOf(
-    rows.map(({ size, ...rest }) => ({ ...rest, m: size, n: size, k: size })),
-    types,
+  const rows = pairwise({
+    types: typeRows,
+    size: largeSizes,
+    layout,
+    operator,
+    padding,
+    factors,
+    columnMajorD,
+  });
+  const cubes = rows.map(({ size, ...rest }) => ({ ...rest, m: size, n: size, k: size }));
+  return new Map(
+    typeRows.map((types) => [
+      types,
+      rowsOf(
+        cubes.filter((row) => row.types === types),
+        types,
+      ),
+    ]),
   );
 }
 
