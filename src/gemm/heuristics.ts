@@ -52,7 +52,7 @@ export function chooseParams(
   const fitting: GemmParams[] = [];
   for (const candidate of candidates) {
     const params = paramsOf(
-      candidate,
+      shared(candidate, facts.subgroup.width),
       operator.shape,
       operator.shared.a.bits / 8,
       operator.types.accumulator.bits / 8,
@@ -70,6 +70,17 @@ export function chooseParams(
     );
   }
   return chosen;
+}
+
+/** Candidates are for subgroups of 32 lanes; several narrower ones together do what one of those does. */
+function shared({ warps, warpTile, depthBytes }: Candidate, width: number): Candidate {
+  const down = 2 ** Math.floor(Math.log2(Math.max(1, 32 / width)) / 2);
+  const across = Math.max(1, 32 / width) / down;
+  return {
+    warps: { m: warps.m * down, n: warps.n * across },
+    warpTile: { m: Math.ceil(warpTile.m / down), n: Math.ceil(warpTile.n / across) },
+    depthBytes,
+  };
 }
 
 function paramsOf(

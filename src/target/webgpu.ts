@@ -138,7 +138,7 @@ export function webGpuFacts(description: WebGpuDescription, options: WebGpuFacts
   const f16 = features.has("shader-f16");
   const threads = Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX);
   return {
-    name: `wgsl (subgroups of ${width}${f16 ? ", f16" : ""})`,
+    name: "wgsl",
     language: "wgsl",
     subgroup: { width },
     arithmetic: new Set<TypeName>(["f32", "i32", "u32", "index", ...(f16 ? (["f16"] as const) : [])]),

@@ -58,41 +58,48 @@ export const emitMulHigh: NodeEmitter<"mulHigh"> = lanewise((emission, element, 
   emission.call(isSigned(element) ? "mul_high_i32" : "mul_high_u32", a!, b!),
 );
 
-/** WGSL's rules for division by zero and of the least integer by -1 are the library's, but constants are refused. */
-function isConstantZero(node: OperationNode): boolean {
-  const divisor = node.operands[1]!;
-  return divisor.kind === "constant" && Number(divisor.value) === 0;
+/** A constant operand of type index outside what a u32 position can be: below 0, or 2^32 and more. */
+function outside(operand: Operand): "below" | "above" | undefined {
+  if (operand.kind !== "constant" || operand.type.element.name !== "index") return undefined;
+  const value = Number(operand.value);
+  return value < 0 ? "below" : value >= 2 ** 32 ? "above" : undefined;
 }
 
+/** WGSL's rules for division by zero and of the least integer by -1 are the library's, but constants are refused. */
 function division<Name extends "div" | "rem" | "floorDiv" | "floorMod">(
   rule: LaneRule,
-  byZero: "dividend" | "zero",
+  gives: "quotient" | "rest",
 ): NodeEmitter<Name> {
   const direct = lanewise<Name>(rule);
   return (emission, node) => {
-    const { element } = node.result!.type;
-    if (element.class === "float" || !isConstantZero(node)) {
+    const [dividend, divisor] = node.operands as [Operand, Operand];
+    const { element } = divisor.type;
+    const byZero = divisor.kind === "constant" && element.class !== "float" && Number(divisor.value) === 0;
+    const byFar = outside(divisor) === "above";
+    if (!byZero && !byFar) {
       direct(emission, node);
       return;
     }
-    const dividend = emission.lanes(node.operands[0]!);
+    // x/0 is x and x%0 is 0; positions divided by more than they can be are 0, and all of them is left.
+    const same = byZero === (gives === "quotient");
+    const lanes = emission.lanes(dividend);
     const zero = emission.constant(element, 0);
-    emission.define(node.result, { lanes: byZero === "dividend" ? dividend : dividend.map(() => zero) });
+    emission.define(node.result, { lanes: same ? lanes : lanes.map(() => zero) });
   };
 }
 
 export const emitDiv: NodeEmitter<"div"> = division(
   (_emission, _element, [a, b]) => `${a} / ${b}`,
-  "dividend",
+  "quotient",
 );
-export const emitRem: NodeEmitter<"rem"> = division((_emission, _element, [a, b]) => `${a} % ${b}`, "zero");
+export const emitRem: NodeEmitter<"rem"> = division((_emission, _element, [a, b]) => `${a} % ${b}`, "rest");
 export const emitFloorDiv: NodeEmitter<"floorDiv"> = division(
   (emission, element, [a, b]) => (isSigned(element) ? emission.call("floor_div_i32", a!, b!) : `${a} / ${b}`),
-  "dividend",
+  "quotient",
 );
 export const emitFloorMod: NodeEmitter<"floorMod"> = division(
   (emission, element, [a, b]) => (isSigned(element) ? emission.call("floor_mod_i32", a!, b!) : `${a} % ${b}`),
-  "zero",
+  "rest",
 );
 
 export const emitNeg: NodeEmitter<"neg"> = lanewise((_emission, element, [a]) =>
@@ -146,10 +153,17 @@ function shift<Name extends "shiftLeft" | "shiftRight">(symbol: "<<" | ">>"): No
 export const emitShiftLeft: NodeEmitter<"shiftLeft"> = shift("<<");
 export const emitShiftRight: NodeEmitter<"shiftRight"> = shift(">>");
 
+/** `far`: what holds of any position and a constant below or above all of them. */
 export function comparison<
   Name extends "equal" | "notEqual" | "less" | "lessEqual" | "greater" | "greaterEqual",
->(symbol: string): NodeEmitter<Name> {
-  return infix(symbol);
+>(symbol: string, far: { readonly below: boolean; readonly above: boolean }): NodeEmitter<Name> {
+  const direct = infix<Name>(symbol);
+  return (emission, node) => {
+    const [a, b] = node.operands as [Operand, Operand];
+    const side = outside(b);
+    if (side === undefined || a.kind === "constant") direct(emission, node);
+    else emission.define(node.result, { lanes: emission.lanes(a).map(() => String(far[side])) });
+  };
 }
 
 export const emitIsNaN: NodeEmitter<"isNaN"> = lanewise((emission, element, [a]) =>

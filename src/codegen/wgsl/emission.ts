@@ -276,12 +276,15 @@ export class Emission {
     return `r${variable.id}_${this.matrixType(variable) === undefined ? element : 0}`;
   }
 
+  /** Whether variables of a type hold packed words: lanes would have to be packed again. */
+  holdsWords({ element, lanes }: ValueType): boolean {
+    return isNarrow(element) && !(lanes === 1 && this.isNativeHalf(element));
+  }
+
   /** Scalars that one element of a variable is made of: its type and their number. */
   variableParts({ type }: RegisterVariable): { readonly scalar: string; readonly count: number } {
-    const { element, lanes } = type;
-    const packed = isNarrow(element) && element.bits * lanes >= 32;
-    if (packed) return { scalar: "u32", count: wordCount(type) };
-    return { scalar: this.laneType(element), count: lanes };
+    if (this.holdsWords(type)) return { scalar: "u32", count: wordCount(type) };
+    return { scalar: this.laneType(type.element), count: type.lanes };
   }
 
   #declarations(): readonly string[] {

@@ -272,10 +272,6 @@ function updated(
 
 // Register variables --------------------------------------------------------------------------------------------------
 
-function holdsWords(type: ValueType): boolean {
-  return isNarrow(type.element) && type.element.bits * type.lanes >= 32;
-}
-
 export function emitReadRegister(emission: Emission, node: OperationNode<"readRegister">): void {
   const { variable, offset } = node.registers[0] as RegisterRange;
   if (emission.matrixType(variable) !== undefined) throw emission.error(opaque(variable.name), node.site);
@@ -283,7 +279,7 @@ export function emitReadRegister(emission: Emission, node: OperationNode<"readRe
     emission.let(emission.variable(variable, offset)),
     emission.variableParts(variable).count,
   );
-  emission.define(node.result, holdsWords(variable.type) ? { words: atoms } : { lanes: atoms });
+  emission.define(node.result, emission.holdsWords(variable.type) ? { words: atoms } : { lanes: atoms });
 }
 
 function opaque(name: string): string {
@@ -305,10 +301,10 @@ export function emitWriteRegister(emission: Emission, node: OperationNode<"write
     }
     return;
   }
-  const atoms = holdsWords(variable.type) ? emission.words(value) : emission.lanes(value);
+  const atoms = emission.holdsWords(variable.type) ? emission.words(value) : emission.lanes(value);
   const { scalar, count } = emission.variableParts(variable);
-  const whole = count === 1 ? atoms[0]! : `${vectorOf(scalar, count)}(${atoms.join(", ")})`;
-  emission.line(`${emission.variable(variable, offset)} = ${whole};`);
+  const contents = count === 1 ? atoms[0]! : `${vectorOf(scalar, count)}(${atoms.join(", ")})`;
+  emission.line(`${emission.variable(variable, offset)} = ${contents};`);
 }
 
 // Launch --------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ struct Range {
   first: u32,
   bytes: u32,
   pattern: u32,
-  from: u32,
+  source_first: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> target_words: array<u32>;
@@ -35,7 +35,7 @@ fn write(word: u32, value: u32) {
 }
 
 @compute @workgroup_size(threads)
-fn fill(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+fn fill_bytes(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
   let turn = (range.first & 3u) * 8u;
   let value = select((range.pattern << turn) | (range.pattern >> ((32u - turn) & 31u)), range.pattern, turn == 0u);
   let end = (range.first + range.bytes + 3u) / 4u;
@@ -43,10 +43,10 @@ fn fill(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 }
 
 @compute @workgroup_size(threads)
-fn move(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+fn shift_bytes(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
   let end = (range.first + range.bytes + 3u) / 4u;
   for (var word = range.first / 4u + id.x; word < end; word += groups.x * threads) {
-    let byte = word * 4u + range.from - range.first;
+    let byte = word * 4u + range.source_first - range.first;
     let shift = (byte & 3u) * 8u;
     let low = source_words[byte / 4u] >> shift;
     let high = source_words[byte / 4u + 1u] << ((32u - shift) & 31u);
@@ -153,7 +153,7 @@ export class UtilityKernels {
       const layout = device.createPipelineLayout({ bindGroupLayouts: [this.#layout] });
       const make = (entryPoint: string): GPUComputePipeline =>
         device.createComputePipeline({ layout, compute: { module, entryPoint } });
-      this.#pipelines = { fill: make("fill"), move: make("move") };
+      this.#pipelines = { fill: make("fill_bytes"), move: make("shift_bytes") };
     }
     return this.#pipelines[name];
   }
