@@ -87,8 +87,11 @@ onEveryDevice((device) => {
   it("map: sizes around the vector width and the grid", async () => {
     for (const size of [0, 1, 2, 3, 4, 5, 7, 8, 9, 1023, 1024, 1025, 4099]) {
       const x = device().array(f16, [size], small(f16, size));
+      const doubled = device().facts.arithmetic.has("f16")
+        ? await map(x, (value) => value.mul(2))
+        : await map(x, (value) => value.to(f32).mul(2));
       expectSame(
-        await (await map(x, (value) => value.mul(2))).read(),
+        await doubled.read(),
         numbers(await x.read()).map((value) => value * 2),
       );
       const y = device()
@@ -213,10 +216,10 @@ onEveryDevice((device) => {
     const x = device().array(f16, [5]);
     expectSame(await (await fill(x, 0.1)).read(), Array(5).fill(convertValue(0.1, f16, f16)));
     await expect(fill(device().array(u8, [2]), 256)).rejects.toThrow(/takes integers from 0 to 255/);
-    expectSame(await (await fill(device().array(u64, [2]), 2n ** 64n - 1n)).read(), [
-      2n ** 64n - 1n,
-      2n ** 64n - 1n,
-    ]);
+    if (device().facts.storage.has("u64")) {
+      const wide = await fill(device().array(u64, [2]), 2n ** 64n - 1n);
+      expectSame(await wide.read(), [2n ** 64n - 1n, 2n ** 64n - 1n]);
+    }
     expect((await fill(device().array(f32, [0, 3]), 1)).size).toBe(0);
   });
 
@@ -277,9 +280,10 @@ onEveryDevice((device) => {
     expect(await (await reduce(device().array(u8, [1000], Array(1000).fill(255)), "sum")).item()).toBe(
       255000,
     );
-    expect(await (await reduce(device().array(i64, [3], [2n ** 40n, 1n, -5n]), "sum")).item()).toBe(
-      2n ** 40n - 4n,
-    );
+    if (device().facts.storage.has("i64")) {
+      const wide = device().array(i64, [3], [2n ** 40n, 1n, -5n]);
+      expect(await (await reduce(wide, "sum")).item()).toBe(2n ** 40n - 4n);
+    }
     expect(await (await reduce(device().array(f32, [3], [NaN, 2, 1]), "min")).item()).toBe(1);
     await expect(reduce(none, "sum", { axis: 2 })).rejects.toThrow(ShapeError);
     await expect(reduce(none, "sum", { axis: [0, -2] })).rejects.toThrow(/twice/);
@@ -333,6 +337,13 @@ onEveryDevice((device) => {
     );
     expect(mean(normally)).toBeCloseTo(3, 1);
     expect(mean(normally.map((x) => (x - 3) ** 2))).toBeCloseTo(4, 0);
+    await expect(random(device(), f32, [1], { seed: -1 })).rejects.toThrow(/seed/);
+    await expect(random(device(), i8, [1], { high: 1000 })).rejects.toThrow(/i8 from 0 to below 1000/);
+    await expect(random(device(), f32, [1], { distribution: "cauchy" as never })).rejects.toThrow(
+      /distributions/,
+    );
+    // Integers come from 64-bit ones.
+    if (!device().facts.storage.has("u64")) return;
     const dice = numbers(await (await random(device(), i8, [6001], { low: -1, high: 3 })).read());
     expect([...new Set(dice)].sort((a, b) => a - b)).toEqual([-1, 0, 1, 2]);
     for (const face of [-1, 0, 1, 2])
@@ -342,11 +353,6 @@ onEveryDevice((device) => {
     const wide = numbers(await (await random(device(), f64, [101], { low: -1, high: 1 })).read());
     expect(wide.some((x) => x !== Math.fround(x))).toBe(true);
     expect((await random(device(), f16, [0])).size).toBe(0);
-    await expect(random(device(), f32, [1], { seed: -1 })).rejects.toThrow(/seed/);
-    await expect(random(device(), i8, [1], { high: 1000 })).rejects.toThrow(/i8 from 0 to below 1000/);
-    await expect(random(device(), f32, [1], { distribution: "cauchy" as never })).rejects.toThrow(
-      /distributions/,
-    );
   });
 
   it("random: these very numbers, on every device", async () => {

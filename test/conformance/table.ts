@@ -2,7 +2,7 @@
  * @file The conformance table's rows and columns: cases, and every device that can run them.
  *
  * TILEWRIGHT_DEVICES names the devices ("cuda,webgpu"); without it there is the simulator, with its checks on. A device
- * that is named must be there, except where this version cannot drive its kind.
+ * that is named must be there.
  */
 import type { Device, DeviceArray, DeviceKind, StorageType, TargetFacts } from "tilewright";
 import { open } from "tilewright";
@@ -26,8 +26,7 @@ export function deviceKinds(): readonly DeviceKind[] {
 /** Describes tests once for each device; `device()` is the opened device, inside a test. */
 export function onEveryDevice(body: (device: () => Device, kind: DeviceKind) => void): void {
   for (const kind of deviceKinds()) {
-    // Until it is there, a line in the report says that it is not.
-    describe.skipIf(kind === "webgpu")(kind, () => {
+    describe(kind, () => {
       let device: Device | undefined;
       beforeAll(async () => {
         device = await open(kind);

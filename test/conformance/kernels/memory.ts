@@ -246,6 +246,7 @@ const overlay: ConformanceCase = {
 
 const tables: ConformanceCase = {
   name: "constant tables of several types",
+  needs: (facts) => facts.storage.has("i64"),
   async run(device) {
     const values = normals(37, 4).map((value) => Math.fround(value));
     const lookUp = kernel("look_up", {
