@@ -95,6 +95,24 @@ const integerFactors = [
 /** The plain operator with a small block a lane, which compiles in a moment; types without tensor cores get the usual one. */
 export const plain: OperatorFactory = fmaOperator({ laneRows: 4, laneColumns: 8, rows: 4, columns: 4 });
 
+/** The same for subgroups of another width. */
+function plainOf({ subgroup: { width } }: TargetFacts): OperatorFactory {
+  if (width === 32) return plain;
+  const laneRows = 2 ** Math.floor(Math.log2(width) / 2);
+  return fmaOperator({ laneRows, laneColumns: width / laneRows, rows: 4, columns: 4 });
+}
+
+/** Whether a target can multiply these types at all. */
+export function multiplies({ a, b, d, ...choices }: TypeRow, facts: TargetFacts): boolean {
+  const { accumulator, a: factor } = operatorTypes(a, b, choices);
+  const products = factor !== tf32 || [...facts.mma, ...facts.wmma].some((one) => one.a === "tf32");
+  return (
+    products &&
+    [a, b, d].every(({ name }) => facts.storage.has(name)) &&
+    facts.arithmetic.has(accumulator.name)
+  );
+}
+
 /** Columns of the table beside the types. */
 const columns = {
   layout: layouts,
@@ -194,7 +212,7 @@ export function operatorsFor(
   return {
     ...(has(facts.mma) ? { mma: mmaSync } : {}),
     ...(has(facts.wmma) ? { wmma: wmmaSync } : {}),
-    fma: plain,
+    fma: plainOf(facts),
   };
 }
 

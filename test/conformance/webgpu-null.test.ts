@@ -1,0 +1,181 @@
+/**
+ * @file Every kernel of the conformance table as WGSL, judged by Dawn's null backend: natively, with a pinned subgroup
+ * size, and with subgroups emulated through workgroup memory.
+ */
+import { f16, f32, i32 } from "tilewright";
+import { gemm } from "tilewright/gemm";
+import {
+  block,
+  exit,
+  inout,
+  input,
+  kernel,
+  loop,
+  output,
+  shared,
+  subgroup,
+  thread,
+  variable,
+  when,
+  wmma,
+  wmmaFragment,
+  wmmaLoad,
+  wmmaStore,
+} from "tilewright/lang";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { emit } from "../../src/runtime/compile.ts";
+import type { Device } from "../../src/runtime/device.ts";
+import type { WebgpuBackend } from "../../src/runtime/webgpu/index.ts";
+import { judgedSimulator, openNullBackend, validate } from "../support/dawn.ts";
+import { requirement } from "../support/require.ts";
+import { checkGemm } from "./gemm-cases.ts";
+import { caseOf, multiplies, pairwiseTable, typeRows } from "./gemm-table.ts";
+import { arithmeticCases } from "./kernels/arithmetic.ts";
+import { collectiveCases } from "./kernels/collectives.ts";
+import { controlCases } from "./kernels/control.ts";
+import { memoryCases } from "./kernels/memory.ts";
+
+const cases = [...arithmeticCases, ...controlCases, ...memoryCases, ...collectiveCases];
+
+describe.skipIf(!requirement("dawn-null").available)("WGSL by Dawn's judgement", () => {
+  describe.each([
+    ["pinned subgroups of 32", {}],
+    ["pinned subgroups of 8", { subgroupWidth: 8 }],
+    ["emulated subgroups of 32", { emulateSubgroups: true }],
+  ] as const)("%s", (_name, options) => {
+    let backend: WebgpuBackend;
+    let device: Device;
+    beforeAll(async () => {
+      backend = await openNullBackend(options);
+      device = judgedSimulator(backend);
+    });
+    afterAll(() => {
+      device?.dispose();
+      backend?.dispose();
+    });
+
+    it.for(cases)("$name", async ({ needs, run }, { skip }) => {
+      skip(needs?.(device.facts) === false, "the target lacks what it needs");
+      await run(device);
+      await device.sync();
+    });
+
+    it.for(typeRows)("gemm: $name", async (types, { skip }) => {
+      skip(!multiplies(types, device.facts), "the target has no arithmetic for it");
+      // The simulator works through small ones in reasonable time; the shaders are the same ones.
+      const rows = pairwiseTable()
+        .get(types)!
+        .filter(({ m, n, k }) => m * n * k <= 40_000);
+      for (const row of rows.slice(0, 3)) await checkGemm(device, caseOf(row, device.facts));
+    });
+  });
+
+  describe("subgroup matrices", () => {
+    const configurations = [
+      { componentType: "f16", resultComponentType: "f32", M: 16, N: 16, K: 16 },
+      { componentType: "i8", resultComponentType: "i32", M: 16, N: 16, K: 32 },
+    ];
+    let backend: WebgpuBackend;
+    beforeAll(async () => {
+      backend = await openNullBackend();
+    });
+    afterAll(() => backend?.dispose());
+
+    it("multiply tiles from global and shared memory", async () => {
+      const [instruction] = configurations.map((one) => ({
+        a: one.componentType as "f16",
+        b: one.componentType as "f16",
+        accumulator: one.resultComponentType as "f32",
+        m: one.M,
+        n: one.N,
+        k: one.K,
+      }));
+      const facts = { ...backend.facts, wmma: [instruction!] };
+      const product = kernel("product", {
+        params: { a: input(f16), b: input(f16), d: output(f32) },
+        block: 32,
+        body({ a, b, d }) {
+          const staged = shared(f16, 256);
+          loop({ from: thread.index, to: 32, step: 32 }, (at) => {
+            staged.storeVectorAt(at.mul(8), a.loadVectorAt(8, at.mul(8)));
+          });
+          block.barrier();
+          const [left, right, sum] = [
+            wmmaFragment(instruction!, "a"),
+            wmmaFragment(instruction!, "b"),
+            wmmaFragment(instruction!, "accumulator"),
+          ];
+          sum.fill(0);
+          wmmaLoad(instruction!, "a", left, staged, 0, 16, "row");
+          wmmaLoad(instruction!, "b", right, b, 0, 16, "column");
+          wmma(instruction!, sum, left, right, "row", "column");
+          wmmaStore(instruction!, sum, d, 0, 16, "row");
+        },
+      });
+      const { text } = emit(product, facts);
+      expect(text).toContain("enable chromium_experimental_subgroup_matrix;");
+      expect(text).toMatch(/subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>\(&s0, /);
+      await validate(backend, product, facts);
+    });
+  });
+
+  describe("refusals in our own words", () => {
+    let backend: WebgpuBackend;
+    beforeAll(async () => {
+      backend = await openNullBackend();
+    });
+    afterAll(() => backend?.dispose());
+
+    it("a barrier in a loop whose bound comes from writable memory", () => {
+      const steps = kernel("steps", {
+        params: { bounds: input(i32), own: output(i32) },
+        block: 64,
+        body({ bounds, own }) {
+          loop(bounds.load(0), () => block.barrier());
+          own.store(thread.index, 1);
+        },
+      });
+      // A read-only bound is the same for all threads.
+      expect(() => emit(steps, backend.facts)).not.toThrow();
+      const writable = kernel("writable", {
+        params: { bounds: inout(i32) },
+        block: 64,
+        body({ bounds }) {
+          loop(bounds.load(0), () => block.barrier());
+        },
+      });
+      expect(() => emit(writable, backend.facts)).toThrow(
+        /barrier[\s\S]*not provably reached by all threads[\s\S]*webgpu-null/,
+      );
+    });
+
+    it("an exit before a barrier is no obstacle", async () => {
+      const early = kernel("early", {
+        params: { x: input(f32), y: output(f32), n: i32 },
+        block: 64,
+        body({ x, y, n }) {
+          const sum = variable(f32, 0);
+          when(thread.index.ge(n), () => exit());
+          sum.value = subgroup.sum(x.load(thread.index));
+          block.barrier();
+          y.store(thread.index, sum.value);
+        },
+      });
+      await validate(backend, early);
+    });
+
+    it("types and instructions that WGSL has not", async () => {
+      const device = judgedSimulator(backend);
+      const { f64 } = await import("tilewright");
+      const wide = kernel("wide", {
+        params: { y: output(f64) },
+        block: 1,
+        body: ({ y }) => y.store(0, 1),
+      });
+      expect(() => emit(wide, backend.facts)).toThrow(/WGSL has no f64: f32 serves/);
+      const a = device.array(f32, [4, 4]);
+      await expect(gemm(a, a, { accumulate: f64 })).rejects.toThrow(/f64/);
+      device.dispose();
+    });
+  });
+});
