@@ -62,8 +62,8 @@ const projects: TestProjectInlineConfiguration[] = [
       "test/language/**/*.test.ts",
       "test/cases/**/*.test.ts",
     ],
-    // Would choose the CPU's Vulkan driver for the whole process.
-    exclude: ["test/conformance/webgpu-beds.test.ts"],
+    // Choose the CPU's Vulkan driver for the whole process, or need no GPU.
+    exclude: ["test/conformance/webgpu-*.test.ts"],
     env: { TILEWRIGHT_DEVICES: process.env.TILEWRIGHT_DEVICES ?? "cuda,webgpu" },
     ...onOneDevice,
     testTimeout: minutes(5),

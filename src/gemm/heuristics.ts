@@ -72,14 +72,17 @@ export function chooseParams(
   return chosen;
 }
 
-/** Candidates are for subgroups of 32 lanes; several narrower ones together do what one of those does. */
+/**
+ * Candidates are for subgroups of 32 lanes; several narrower ones together do what one of those does. Machines with narrow
+ * ones have few registers a lane, which a deep tile on its way to shared memory would fill.
+ */
 function shared({ warps, warpTile, depthBytes }: Candidate, width: number): Candidate {
   const down = 2 ** Math.floor(Math.log2(Math.max(1, 32 / width)) / 2);
   const across = Math.max(1, 32 / width) / down;
   return {
     warps: { m: warps.m * down, n: warps.n * across },
     warpTile: { m: Math.ceil(warpTile.m / down), n: Math.ceil(warpTile.n / across) },
-    depthBytes,
+    depthBytes: width < 16 ? Math.min(depthBytes, 16) : depthBytes,
   };
 }
 

@@ -17,8 +17,6 @@ import { onEveryDevice } from "./table.ts";
 
 const soak = process.env.TILEWRIGHT_SOAK === "1";
 const minutes = 60_000;
-/** A GPU that the processor imitates. */
-const isSoftware = process.env.TILEWRIGHT_SOFTWARE === "1";
 
 onEveryDevice((device, kind) => {
   const run = async (rows: readonly TableRow[]): Promise<void> => {
@@ -42,7 +40,7 @@ onEveryDevice((device, kind) => {
     it.each(typeRows)("$name", async (types) => run(cubeRows(types)), 60 * minutes);
   });
 
-  describe.runIf(kind !== "simulator" && !isSoftware)("large sizes", () => {
+  describe.runIf(kind !== "simulator")("large sizes", () => {
     const table = diagonalTable();
     it.each(typeRows)("$name", async (types) => run(table.get(types)!), 20 * minutes);
   });

@@ -3,6 +3,7 @@
  * them on the processor.
  */
 
+import { argumentSlots } from "../../src/ir/parameters.ts";
 import type { Kernel } from "../../src/lang/index.ts";
 import { createCompiler, emit } from "../../src/runtime/compile.ts";
 import { createDevice, type Device } from "../../src/runtime/device.ts";
@@ -38,7 +39,14 @@ export async function validate(
   facts: WebGpuFacts = backend.facts,
 ): Promise<void> {
   const { text, shader, optimised } = emit(kernel, facts);
-  await backend.load({ name: kernel.name, text, hash: text, ir: optimised, slots: [], shader });
+  await backend.load({
+    name: kernel.name,
+    text,
+    hash: text,
+    ir: optimised,
+    slots: argumentSlots(optimised),
+    shader,
+  });
 }
 
 /**

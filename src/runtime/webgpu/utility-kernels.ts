@@ -46,10 +46,12 @@ fn fill_bytes(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgro
 fn shift_bytes(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
   let end = (range.first + range.bytes + 3u) / 4u;
   for (var word = range.first / 4u + id.x; word < end; word += groups.x * threads) {
-    let byte = word * 4u + range.source_first - range.first;
-    let shift = (byte & 3u) * 8u;
-    let low = source_words[byte / 4u] >> shift;
-    let high = source_words[byte / 4u + 1u] << ((32u - shift) & 31u);
+    // The first word may begin before the source does; its bytes there are not in the range.
+    let byte = i32(word * 4u + range.source_first) - i32(range.first);
+    let place = byte >> 2u;
+    let shift = u32(byte & 3i) * 8u;
+    let low = select(source_words[place] >> shift, 0u, place < 0i);
+    let high = source_words[place + 1i] << ((32u - shift) & 31u);
     write(word, select(low | high, low, shift == 0u));
   }
 }
