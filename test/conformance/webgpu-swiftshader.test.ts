@@ -20,7 +20,14 @@ import {
 } from "tilewright/lang";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Device } from "../../src/runtime/device.ts";
-import { createWebgpuBackend, type WebgpuBackend } from "../../src/runtime/webgpu/index.ts";
+import {
+  arrayOver,
+  createWebgpuBackend,
+  gpuBufferOf,
+  gpuDeviceOf,
+  submit,
+  type WebgpuBackend,
+} from "../../src/runtime/webgpu/index.ts";
 import { deviceOf, openSwiftShaderBackend } from "../support/dawn.ts";
 import { requirement } from "../support/require.ts";
 import { checkGemm } from "./gemm-cases.ts";
@@ -289,6 +296,13 @@ describe.skipIf(!requirement("swiftshader").available)("WebGPU on SwiftShader", 
       await backend.read(adopted, 0, read);
       expect([...new Float32Array(read.buffer)]).toEqual([1, 2, 3, 4]);
       backend.free(adopted);
+      const array = arrayOver(device, gpuBuffer, f32, [2, 2]);
+      expect([...(await (await gemm(array, array)).read())]).toEqual([7, 10, 15, 22]);
+      expect(gpuBufferOf(array.row(1))).toEqual({ buffer: gpuBuffer, offset: 8, size: 56 });
+      expect(() => arrayOver(device, gpuBuffer, f32, [17])).toThrow(/64 bytes; the array takes 68/);
+      expect(gpuDeviceOf(device)).toBe(backend.device);
+      array.dispose();
+      submit(device);
       gpuBuffer.destroy();
       const bare = backend.device.createBuffer({ size: 64, usage: 0x80 });
       expect(() => backend.adopt(bare)).toThrow(

@@ -51,6 +51,7 @@ export class WebgpuBackend implements Backend {
   readonly #transfers: Transfers;
   readonly #pipelines: Pipelines;
   #allocated = 0;
+  #adopted: WebgpuBuffer | undefined;
   #disposed = false;
 
   constructor(opened: OpenedDevice, options: WebGpuFactsOptions = {}) {
@@ -75,6 +76,16 @@ export class WebgpuBackend implements Backend {
     return adopt(this, buffer);
   }
 
+  /** Runs `make` with the caller's buffer in place of what it allocates first. */
+  over<R>(buffer: GPUBuffer, make: () => R): R {
+    this.#adopted = adopt(this, buffer);
+    try {
+      return make();
+    } finally {
+      this.#adopted = undefined;
+    }
+  }
+
   /** The `GPUBuffer` of an allocation. */
   gpuBufferOf(buffer: BackendBuffer): GPUBuffer {
     return checkedRange(this, buffer, 0, 0, "gpuBufferOf()").gpuBuffer;
@@ -82,6 +93,12 @@ export class WebgpuBackend implements Backend {
 
   allocate(bytes: number): BackendBuffer {
     this.#faults.check();
+    const adopted = this.#adopted;
+    if (adopted !== undefined) {
+      this.#adopted = undefined;
+      if (adopted.bytes >= bytes) return adopted;
+      throw new ArgumentError(`the GPUBuffer has ${adopted.bytes} bytes; the array takes ${bytes}`);
+    }
     this.device.pushErrorScope("out-of-memory");
     const buffer = allocate(this, this.device, bytes);
     this.#faults.watch(this.device.popErrorScope(), `allocating ${bytes} bytes`);

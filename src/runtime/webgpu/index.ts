@@ -5,3 +5,4 @@ export { isUnavailable, type Unavailable } from "./availability.ts";
 export { createWebgpuBackend, WebgpuBackend, type WebgpuExecutable, type WebgpuOptions } from "./backend.ts";
 export { WebgpuBuffer } from "./buffers.ts";
 export type { GpuChoices } from "./gpu-browser.ts";
+export { arrayOver, type GpuBufferRange, gpuBufferOf, gpuDeviceOf, submit } from "./interop.ts";
