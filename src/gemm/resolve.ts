@@ -12,6 +12,7 @@ import { type GemmKind, scaleTypeOf } from "./kind.ts";
 import { fma } from "./operators/fma.ts";
 import { hasMma, mmaSync } from "./operators/mma.ts";
 import type { OperatorFactory } from "./operators/operator.ts";
+import { hasWmma, wmmaSync } from "./operators/wmma.ts";
 import type { GemmParams } from "./params.ts";
 import { everyStep, type Predicate } from "./predicate.ts";
 import { identical, type MatrixOperand, overlap, type Problem, problemOf, resultOperand } from "./problem.ts";
@@ -74,6 +75,15 @@ function factor(value: unknown, name: string, type: ElementType): number | bigin
   return value;
 }
 
+/** The fastest operator that the target has for these types and that takes operands and transforms. */
+function defaultOperator({ types, device, a, b }: Problem, transforms: Transforms = {}): OperatorFactory {
+  if (hasMma(types, device.facts)) return mmaSync;
+  const inRegisters = transforms.a?.sharedToRegister ?? transforms.b?.sharedToRegister;
+  // Targets with wmma alone store parts of words in a way that its loads cannot read.
+  const wholeWords = [a, b].every(({ alignment }) => alignment >= 4);
+  return hasWmma(types, device.facts) && wholeWords && inRegisters === undefined ? wmmaSync : fma;
+}
+
 /** Checks a problem and chooses its kind. D is allocated if none is given. */
 export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): Resolved {
   const problem = problemOf(a, b, options);
@@ -100,7 +110,7 @@ export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): R
       `gemm: alpha and C multiply and add, which the ${options.operator.name} operator does not; leave alpha at 1 and C out`,
     );
   }
-  const operator = options.operator ?? (hasMma(types, device.facts) ? mmaSync : fma);
+  const operator = options.operator ?? defaultOperator(problem, options.transforms);
   const custom = options.epilogue !== undefined && "run" in options.epilogue ? options.epilogue : undefined;
   const steps = (
     custom === undefined ? ((options.epilogue ?? []) as readonly (EpilogueStep | Transform)[]) : []

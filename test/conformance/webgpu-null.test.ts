@@ -2,7 +2,7 @@
  * @file Every kernel of the conformance table as WGSL, judged by Dawn's null backend: natively, with a pinned subgroup
  * size, and with subgroups emulated through workgroup memory.
  */
-import { f16, f32, i32 } from "tilewright";
+import { f16, f32, i8, i32 } from "tilewright";
 import { gemm } from "tilewright/gemm";
 import {
   block,
@@ -24,7 +24,8 @@ import {
 } from "tilewright/lang";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { emit } from "../../src/runtime/compile.ts";
-import type { Device } from "../../src/runtime/device.ts";
+import { createDevice, type Device } from "../../src/runtime/device.ts";
+import { createSimulatorBackend } from "../../src/runtime/simulator/index.ts";
 import type { WebgpuBackend } from "../../src/runtime/webgpu/index.ts";
 import { judgedSimulator, openNullBackend, validate } from "../support/dawn.ts";
 import { requirement } from "../support/require.ts";
@@ -116,6 +117,47 @@ describe.skipIf(!requirement("dawn-null").available)("WGSL by Dawn's judgement",
       expect(text).toContain("enable chromium_experimental_subgroup_matrix;");
       expect(text).toMatch(/subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>\(&s0, /);
       await validate(backend, product, facts);
+    });
+  });
+
+  describe("gemm on an adapter with subgroup matrices", () => {
+    const matrices = [
+      { a: "f16", b: "f16", accumulator: "f32", m: 16, n: 16, k: 16 },
+      { a: "i8", b: "i8", accumulator: "i32", m: 16, n: 16, k: 32 },
+    ] as const;
+    let backend: WebgpuBackend;
+    let device: Device;
+    beforeAll(async () => {
+      backend = await openNullBackend();
+      const simulator = createSimulatorBackend({
+        imitate: { ...backend.facts, wmma: matrices },
+        checks: false,
+      });
+      device = createDevice(simulator, {
+        async compile(one) {
+          const facts = { ...backend.facts, wmma: matrices };
+          await validate(backend, one, facts);
+          compiled.push(emit(one, facts).text);
+          throw new Error("judged");
+        },
+      });
+    });
+    const compiled: string[] = [];
+    afterAll(() => {
+      device?.dispose();
+      backend?.dispose();
+    });
+
+    it.each([
+      ["aligned f16", f16, [64, 64], true],
+      ["f16 with odd leading dimensions, in registers", f16, [33, 35], false],
+      ["aligned i8", i8, [64, 64], true],
+      ["i8 with odd leading dimensions, in registers", i8, [33, 35], false],
+    ] as const)("%s", async (_name, type, [m, k], usesMatrices) => {
+      const [a, b] = [device.array(type, [m, k]), device.array(type, [k, m])];
+      await expect(gemm(a, b)).rejects.toThrow("judged");
+      expect(compiled.at(-1)!.includes("subgroupMatrixMultiplyAccumulate")).toBe(usesMatrices);
+      expect(compiled.at(-1)).not.toContain("bitcast<f16>");
     });
   });
 

@@ -64,3 +64,11 @@ export function remainder(position: Position, by: number): Position {
 export function plus(position: Position, by: number): Position {
   return { ...position, constant: position.constant + by };
 }
+
+/** The position in units that are `by` times smaller, or, for a fraction, larger. */
+export function scaled(position: Position, by: number): Position {
+  if (by <= 1) return divided(position, 1 / by);
+  const { variable, constant } = position;
+  const product = variable === undefined ? undefined : `(${bracketed(variable)} << ${Math.log2(by)}u)`;
+  return { variable: product, constant: constant * by };
+}

@@ -7,7 +7,7 @@ import type { KernelIr, Operand, OperationNode, RegisterVariable } from "../../i
 import type { MatrixShape } from "../../ir/operations.ts";
 import { visitStatements } from "../../ir/parameters.ts";
 import { byteSize, type ElementType } from "../../types/types.ts";
-import { asU32, divided, elementPosition, written } from "./addresses.ts";
+import { asU32, elementPosition, scaled, written } from "./addresses.ts";
 import type { NodeEmitter } from "./arithmetic.ts";
 import type { Emission } from "./emission.ts";
 import type { View } from "./storage.ts";
@@ -88,7 +88,7 @@ function place(
   const perElement = elementsPerArrayElement(emission, view, node.site);
   return {
     pointer: `&${view.storage.name}`,
-    offset: written(divided(elementPosition(emission, view, index, offset), perElement)),
+    offset: written(scaled(elementPosition(emission, view, index, offset), 1 / perElement)),
     stride: strideOf(emission, stride, perElement, node.site),
   };
 }
@@ -105,8 +105,15 @@ function elementsPerArrayElement(emission: Emission, { storage, element }: View,
 }
 
 function strideOf(emission: Emission, stride: Operand, perElement: number, site: number): string {
-  if (stride.kind === "value")
-    return written(divided({ variable: asU32(emission, stride), constant: 0 }, perElement));
+  if (stride.kind === "value") {
+    if (perElement > 1) {
+      throw emission.error(
+        `here memory holds ${perElement} elements in one, so the distance of a subgroup matrix's lines must be known while tracing; stage the tile in shared memory`,
+        site,
+      );
+    }
+    return written(scaled({ variable: asU32(emission, stride), constant: 0 }, 1 / perElement));
+  }
   const elements = Number(stride.value);
   if (elements % perElement !== 0) {
     throw emission.error(

@@ -2,7 +2,7 @@
 import type { IrValue, Operand, OperationNode, RegisterRange, ValueType } from "../../ir/nodes.ts";
 import type { BuiltinName } from "../../ir/operations.ts";
 import type { ElementType } from "../../types/types.ts";
-import { divided, elementPosition, type Position, plus, remainder, written } from "./addresses.ts";
+import { divided, elementPosition, type Position, plus, remainder, scaled, written } from "./addresses.ts";
 import { componentsOf, type Emission, type Held } from "./emission.ts";
 import type { Storage, View } from "./storage.ts";
 import { components, isNarrow, type ScalarType, vectorOf, wordCount } from "./types.ts";
@@ -78,10 +78,30 @@ function storeScalars(emission: Emission, storage: Storage, at: Position, scalar
   });
 }
 
-/** How many scalars of a storage an element takes, or how many elements share one. */
+/** Position in scalars of a storage, of which an element takes several, or several elements share one. */
 function scalarPosition(storage: Storage, element: ElementType, at: Position): Position {
-  const bits = storage.scalar === "f16" ? 16 : 32;
-  return divided(at, bits / element.bits);
+  return scaled(at, element.bits / (storage.scalar === "f16" ? 16 : 32));
+}
+
+/** Words of a storage of native halves. */
+function loadHalves(emission: Emission, storage: Storage, type: ValueType, at: Position): readonly string[] {
+  const count = Math.max(1, (type.element.bits * type.lanes) / 16);
+  const start = scalarPosition(storage, type.element, at);
+  const halves = loadScalars(emission, storage, start, count);
+  return Array.from({ length: Math.ceil(count / 2) }, (_, word) =>
+    emission.let(`bitcast<u32>(vec2<f16>(${halves[2 * word]}, ${halves[2 * word + 1] ?? "0.0h"}))`),
+  );
+}
+
+function storeHalves(
+  emission: Emission,
+  storage: Storage,
+  element: ElementType,
+  at: Position,
+  words: readonly string[],
+): void {
+  const halves = words.flatMap((word) => componentsOf(emission.let(`bitcast<vec2<f16>>(${word})`), 2));
+  storeScalars(emission, storage, scalarPosition(storage, element, at), halves);
 }
 
 function reinterpreted(emission: Emission, scalar: string, from: ScalarType, element: ElementType): string {
@@ -95,10 +115,7 @@ function reinterpreted(emission: Emission, scalar: string, from: ScalarType, ele
 function loaded(emission: Emission, view: View, type: ValueType, at: Position): Held {
   const { storage } = view;
   const { element, lanes } = type;
-  if (storage.scalar === "f16") {
-    emission.extensions.add("f16");
-    return { lanes: loadScalars(emission, storage, at, lanes) };
-  }
+  if (storage.scalar === "f16") return loadedFromHalves(emission, storage, type, at);
   if (!isNarrow(element)) {
     const scalars = loadScalars(emission, storage, at, lanes);
     return {
@@ -118,6 +135,19 @@ function loaded(emission: Emission, view: View, type: ValueType, at: Position): 
   return { words: [emission.let(`extractBits(${words[0]}, ${shift}, ${bits}u)`)] };
 }
 
+function loadedFromHalves(emission: Emission, storage: Storage, type: ValueType, at: Position): Held {
+  const { element, lanes } = type;
+  emission.extensions.add("f16");
+  if (element.name === "f16") return { lanes: loadScalars(emission, storage, at, lanes) };
+  const start = settled(emission, at);
+  const words = loadHalves(emission, storage, type, start);
+  if (!isNarrow(element))
+    return { lanes: words.map((word) => emission.let(emission.fromBits(word, element))) };
+  if (element.bits * lanes >= 16) return { words };
+  const shift = `(${written(remainder(start, 2))} * 8u)`;
+  return { words: [emission.let(`extractBits(${words[0]}, ${shift}, 8u)`)] };
+}
+
 /** First bit of an element in its word. */
 function bitOffset(element: ElementType, at: Position): string {
   const within = remainder(at, 32 / element.bits);
@@ -130,7 +160,8 @@ function stored(emission: Emission, view: View, value: Operand, at: Position): v
   const { storage } = view;
   const { element, lanes } = value.type;
   if (storage.scalar === "f16") {
-    storeScalars(emission, storage, at, emission.lanes(value));
+    if (element.name === "f16") storeScalars(emission, storage, at, emission.lanes(value));
+    else storeHalves(emission, storage, element, at, emission.words(value));
     return;
   }
   if (!isNarrow(element)) {
@@ -336,9 +367,12 @@ function builtinExpression(emission: Emission, name: BuiltinName): string {
     case "threadIndexZ":
       return `${thread()} / ${x * y}u`;
     case "lane":
-      return `${thread()} % ${width}u`;
+      return countsBySubgroup(emission)
+        ? emission.builtin("subgroup_invocation_id")
+        : `${thread()} % ${width}u`;
+    // WGSL's own value, where there is one, is known to be the same in all lanes.
     case "subgroupIndex":
-      return `${thread()} / ${width}u`;
+      return countsBySubgroup(emission) ? emission.builtin("subgroup_id") : `${thread()} / ${width}u`;
     case "blockIndexX":
       return "block_id.x";
     case "blockIndexY":

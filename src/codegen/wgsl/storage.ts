@@ -5,7 +5,8 @@
  * - An array whose words some lane writes in part (a single f16 without native f16, a single i8) is made of atomic words.
  * - Vector accesses want vectors. Where a kernel also stores single elements, vectors are chosen only if the target
  *   leaves their other components alone.
- * - Shared views that overlap, and buffers bound once for several arrays of different types, are arrays of words.
+ * - Shared views that overlap, and buffers bound once for several arrays of different types, are arrays of words; of f16
+ *   where single f16 are stored and the target has the type.
  */
 import type {
   ArrayReference,
@@ -117,7 +118,7 @@ interface Shape {
 /** The scalars that one access moves. */
 function scalarsOf({ type }: Access, scalar: ScalarType): number {
   const bits = scalar === "f16" ? 16 : 32;
-  return (type.element.bits * type.lanes) / bits;
+  return Math.max(1, (type.element.bits * type.lanes) / bits);
 }
 
 function unitOf(count: number): 1 | 2 | 4 {
@@ -133,18 +134,28 @@ function shapeOf(
 ): Shape {
   const [first] = elements;
   const single = elements.every((element) => element === first) ? first : undefined;
-  const halves = single?.name === "f16" && features.f16;
   const plain = accesses.filter(({ kind }) => kind === "load" || kind === "store");
   const stores = plain.filter(({ kind }) => kind === "store");
   const partial = (one: Access): boolean => one.type.element.bits * one.type.lanes < 32;
-  const partialStores = stores.some(partial);
+  const partialStores = stores.filter(partial);
+  const matrices = accesses.filter(({ kind }) => kind === "matrix");
+  // Native halves are stored singly; what is wider beside them is made of two, if it is no matrix.
+  const halves =
+    features.f16 &&
+    partialStores.every(({ type }) => type.element.name === "f16") &&
+    matrices.every(({ type }) => type.element.bits <= 16);
   const atomic =
     accesses.some(({ kind }) => kind === "atomic") ||
     plain.some(({ volatile, type }) => volatile && type.element.bits * type.lanes === 32) ||
-    (partialStores && !halves);
+    (partialStores.length > 0 && !halves);
   if (atomic) return { scalar: single?.name === "i32" ? "i32" : "u32", unit: 1, atomic };
+  // Matrices in global memory have any stride, which counts elements of the array.
+  const strided = matrices.some(({ array }) => array.kind === "buffer");
   const scalar: ScalarType =
-    halves && plain.some(partial)
+    halves &&
+    ((strided && single?.name === "f16") ||
+      partialStores.length > 0 ||
+      (single?.name === "f16" && plain.some(partial)))
       ? "f16"
       : single !== undefined && !isNarrow(single)
         ? (laneType(single, features) as ScalarType)
@@ -153,6 +164,7 @@ function shapeOf(
   const narrowestStore = Math.min(4, ...stores.map((one) => unitOf(scalarsOf(one, scalar))));
   const wanted = Math.min(widest, Math.max(1, ...widths));
   const unit = features.componentStores ? wanted : Math.min(wanted, narrowestStore);
+  if (strided || (matrices.length > 0 && unit === 2)) return { scalar, unit: 1, atomic: false };
   return { scalar, unit: unit as 1 | 2 | 4, atomic: false };
 }
 

@@ -33,6 +33,12 @@ export function wmmaOperator(wanted: Partial<MatrixInstruction> = {}): OperatorF
 /** The wmma operator with square tiles. */
 export const wmmaSync: OperatorFactory = wmmaOperator();
 
+/** Whether a target has a wmma instruction for these types. */
+export function hasWmma(types: OperatorTypes, facts: TargetFacts): boolean {
+  const names = { a: types.a.name, b: types.b.name, accumulator: types.accumulator.name };
+  return facts.subgroup.width === 32 && findInstruction(facts.wmma, names) !== undefined;
+}
+
 function createWmma(
   types: OperatorTypes,
   facts: TargetFacts,

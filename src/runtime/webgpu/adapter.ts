@@ -46,7 +46,7 @@ const wantedLimits = [
 
 /** Opens a device. */
 export async function openDevice(choices: AdapterChoices): Promise<OpenedDevice | Unavailable> {
-  if (choices.device !== undefined) return adopted(choices.device, choices);
+  if (choices.device !== undefined) return adoptedDevice(choices.device, choices);
   const found = await findAdapter(choices);
   if (isUnavailable(found)) return found;
   const { gpu, adapter, name } = found;
@@ -95,29 +95,51 @@ async function requestAdapter(
   );
 }
 
-function adopted(device: GPUDevice, { gpu, adapter }: AdapterChoices): OpenedDevice {
+function adoptedDevice(device: GPUDevice, { gpu, adapter }: AdapterChoices): Promise<OpenedDevice> {
   const info = (device as { readonly adapterInfo?: GPUAdapterInfo }).adapterInfo ?? adapter?.info;
   return opened(device, info, gpu, false);
 }
 
 const unknownInfo = { vendor: "", architecture: "", device: "", description: "" };
 
-function opened(
+async function opened(
   device: GPUDevice,
   info: GPUAdapterInfo | typeof unknownInfo = unknownInfo,
   gpu: GPU | undefined,
   own: boolean,
-): OpenedDevice {
+): Promise<OpenedDevice> {
   const { navigator } = globalThis as { readonly navigator?: { readonly gpu?: GPU } };
   const languageFeatures = (gpu ?? navigator?.gpu)?.wgslLanguageFeatures ?? new Set<string>();
-  const { features, limits } = device;
-  return {
-    device,
-    gpu,
-    name: adapterName(info),
-    description: { features, limits, info, languageFeatures } as WebGpuDescription,
-    own,
-  };
+  const features = await featuresOf(device);
+  const { limits } = device;
+  const description = { features, limits, info, languageFeatures } as WebGpuDescription;
+  return { device, gpu, name: adapterName(info), description, own };
+}
+
+/** Features by the directive that a shader enables them with. Some implementations name what their compilers refuse. */
+const directives: { readonly [feature: string]: string } = {
+  "shader-f16": "f16",
+  subgroups: "subgroups",
+  "subgroup-size-control": "subgroup_size_control",
+  "chromium-experimental-subgroup-matrix": "chromium_experimental_subgroup_matrix",
+};
+
+async function featuresOf(device: GPUDevice): Promise<ReadonlySet<string>> {
+  const features = new Set<string>(device.features);
+  const claimed = Object.keys(directives).filter((feature) => features.has(feature));
+  const accepted = await Promise.all(claimed.map((feature) => compiles(device, directives[feature]!)));
+  claimed.forEach((feature, i) => {
+    if (!accepted[i]) features.delete(feature);
+  });
+  return features;
+}
+
+async function compiles(device: GPUDevice, directive: string): Promise<boolean> {
+  device.pushErrorScope("validation");
+  const code = `enable ${directive};\n@compute @workgroup_size(1) fn main() {}`;
+  const module = device.createShaderModule({ code });
+  const [error, { messages }] = await Promise.all([device.popErrorScope(), module.getCompilationInfo()]);
+  return error === null && messages.every(({ type }) => type !== "error");
 }
 
 /** What the maker calls it, as far as the implementation tells. */
