@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { CompileError, type Device, f16, f32, i32, open, SimulationError } from "tilewright";
+import { CompileError, type Device, f16, f32, i32, open, SimulationError, TraceError } from "tilewright";
 import {
   assert,
   barrierInitFence,
@@ -53,7 +53,10 @@ interface Planted {
   /** Ends of the lines that the error must name, as `// …` marks them; alternatives by order in lists. */
   readonly lines: readonly string[] | readonly (readonly string[])[];
   readonly message?: RegExp;
+  /** The only block unless given; undefined where there are several and the order decides. */
   readonly block?: readonly [number, number, number];
+  /** Whether these can be the threads that the error names; their order is its own. */
+  readonly threads?: (...threads: readonly number[]) => boolean;
 }
 
 /** The line of this file that ends in `// mark`. */
@@ -82,6 +85,7 @@ const planted: readonly Planted[] = [
     arguments: (device) => ({ y: device.array(i32, [threads]) }),
     fault: ["race"],
     lines: ["1 writes", "1 reads"],
+    threads: (one, other) => one + other === threads - 1,
     message: /race on shared array/,
   },
   {
@@ -165,6 +169,7 @@ const planted: readonly Planted[] = [
     arguments: (device) => ({ y: device.array(f32, [threads]) }),
     fault: ["outOfBounds"],
     lines: ["6 writes"],
+    threads: (...at) => at.length === 1 && at[0] === 0,
     message: /thread 0: element -1 of array y/,
   },
   {
@@ -209,6 +214,7 @@ const planted: readonly Planted[] = [
     arguments: (device) => ({ y: device.array(f32, [threads]) }),
     fault: ["unwrittenShared"],
     lines: ["9 reads"],
+    threads: (...at) => at.length === 1 && at[0] >= threads / 2,
     message: /where nothing was written/,
   },
   {
@@ -505,9 +511,12 @@ describe.each(planted)("$name", (plan) => {
       expect(plan.fault, message).toContain(fault);
       expect(details.kernel).toBe(plan.kernel.name);
       expect(message).toContain(`kernel ${plan.kernel.name}, block (${details.block.join(", ")})`);
-      if (plan.block !== undefined) expect(details.block).toEqual(plan.block);
+      const only = (plan.blocks ?? 1) === 1 ? ([0, 0, 0] as const) : undefined;
+      const where = plan.block ?? only;
+      if (where !== undefined) expect(details.block).toEqual(where);
       expect(details.threads.length).toBeGreaterThan(0);
       for (const at of details.threads) expect(at).toBeLessThan(256);
+      if (plan.threads !== undefined) expect(plan.threads(...details.threads), message).toBe(true);
       if (plan.message !== undefined) expect(message).toMatch(plan.message);
       const named = details.positions.map((position) => position?.line);
       for (const position of details.positions) {
@@ -557,6 +566,32 @@ describe("a block barrier that not all threads reach", () => {
     const { message, positions } = error as CompileError;
     expect(message).toMatch(/kernel divergent: a block barrier under a condition that differs/);
     expect(positions.map(({ line }) => line)).toEqual(marks.map(lineOf));
+  });
+});
+
+describe("a comparison in a JavaScript `if`", () => {
+  it("is found when the kernel is traced, at the comparison", async () => {
+    await using device = await open("simulator");
+    const tested = kernel("tested", {
+      params: { y: output(i32) },
+      block: threads,
+      body({ y }) {
+        const below: unknown = thread.index.lt(block.id.x); // compares
+        if (below) y.store(thread.index, 1);
+      },
+    });
+    const args = { y: device.array(i32, [threads]) };
+    const error = await device.run(tested, { blocks: 1, args }).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(error).toBeInstanceOf(TraceError);
+    const { message, positions } = error as TraceError;
+    expect(message).toContain("kernel tested: nothing uses this comparison");
+    expect(positions.map((position) => [position?.file, position?.line])).toEqual([
+      [file, lineOf("compares")],
+    ]);
+    expect(message).toContain(`${file}:${lineOf("compares")}:`);
   });
 });
 
