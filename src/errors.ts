@@ -4,8 +4,17 @@
 
 /** Stable identifiers of what went wrong. */
 export type ErrorCode =
-  | "shape" | "type" | "argument" | "unsupported" | "trace" | "compile" | "device" | "disposed"
-  | "simulation" | "file" | "aborted";
+  | "shape"
+  | "type"
+  | "argument"
+  | "unsupported"
+  | "trace"
+  | "compile"
+  | "device"
+  | "disposed"
+  | "simulation"
+  | "file"
+  | "aborted";
 
 /** A place in the author's source. */
 export interface SourcePosition {
@@ -24,7 +33,11 @@ export function formatPosition(position: SourcePosition | undefined): string {
 /** Base of every error that Tilewright throws on purpose. */
 export class TilewrightError extends Error {
   override readonly name: string = "TilewrightError";
-  constructor(readonly code: ErrorCode, message: string, options?: { readonly cause?: unknown }) {
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    options?: { readonly cause?: unknown },
+  ) {
     super(message, options);
   }
 }
@@ -64,7 +77,11 @@ export class UnsupportedError extends TilewrightError {
 /** A kernel's TypeScript misused the kernel language. `positions` are the author's lines, most relevant first. */
 export class TraceError extends TilewrightError {
   override readonly name: string = "TraceError";
-  constructor(message: string, readonly positions: readonly SourcePosition[] = [], options?: { readonly cause?: unknown }) {
+  constructor(
+    message: string,
+    readonly positions: readonly SourcePosition[] = [],
+    options?: { readonly cause?: unknown },
+  ) {
     super("trace", message, options);
   }
 }
@@ -72,7 +89,12 @@ export class TraceError extends TilewrightError {
 /** A kernel was refused while compiling; `log` is what the driver's or browser's compiler said, if it got that far. */
 export class CompileError extends TilewrightError {
   override readonly name: string = "CompileError";
-  constructor(message: string, readonly log: string = "", readonly positions: readonly SourcePosition[] = [], options?: { readonly cause?: unknown }) {
+  constructor(
+    message: string,
+    readonly log: string = "",
+    readonly positions: readonly SourcePosition[] = [],
+    options?: { readonly cause?: unknown },
+  ) {
     super("compile", message, options);
   }
 }
@@ -80,7 +102,11 @@ export class CompileError extends TilewrightError {
 /** A device or its driver reported a fault. `status` is the driver's own name for it. */
 export class DeviceError extends TilewrightError {
   override readonly name: string = "DeviceError";
-  constructor(message: string, readonly status: string = "", options?: { readonly cause?: unknown }) {
+  constructor(
+    message: string,
+    readonly status: string = "",
+    options?: { readonly cause?: unknown },
+  ) {
     super("device", message, options);
   }
 }

@@ -22,7 +22,12 @@ export interface TensorView {
 
 /** Value of one {@link ArgumentSlot}, in the same order. */
 export type ArgumentValue =
-  | { readonly kind: "pointer"; readonly buffer: BackendBuffer; readonly byteOffset: number; readonly byteLength: number }
+  | {
+      readonly kind: "pointer";
+      readonly buffer: BackendBuffer;
+      readonly byteOffset: number;
+      readonly byteLength: number;
+    }
   | { readonly kind: "number"; readonly value: number | bigint }
   | { readonly kind: "tensorMap"; readonly map: TensorMapParameter; readonly view: TensorView };
 
@@ -74,7 +79,13 @@ export interface Backend {
   /** Resolves when earlier work is done. Rejects with the first device fault. */
   read(buffer: BackendBuffer, byteOffset: number, target: Uint8Array): Promise<void>;
   /** Device to device, in order. */
-  copy(source: BackendBuffer, sourceOffset: number, target: BackendBuffer, targetOffset: number, bytes: number): void;
+  copy(
+    source: BackendBuffer,
+    sourceOffset: number,
+    target: BackendBuffer,
+    targetOffset: number,
+    bytes: number,
+  ): void;
   /** Sets bytes; pattern of 1, 2 or 4 bytes repeated. */
   fill(buffer: BackendBuffer, byteOffset: number, bytes: number, pattern: number): void;
   load(module: Module, options?: LoadOptions): Promise<Executable>;
