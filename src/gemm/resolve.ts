@@ -186,16 +186,35 @@ function chooseSchedule(
     return { schedule, refused };
   }
   for (const schedule of schedules) {
+    const last = schedule === schedules.at(-1);
     const reason =
       options.operator !== undefined && schedule !== registerStagedSchedule
         ? `the ${options.operator.name} operator was asked for`
-        : schedule.refusal(kind, launch, facts);
+        : (schedule.refusal(kind, launch, facts) ??
+          (last ? undefined : misfit(schedule, kind, options.params, facts)));
     if (reason === undefined) return { schedule, refused };
     refused.push({ schedule: schedule.name, reason });
   }
   throw new UnsupportedError(
     `gemm: no schedule serves: ${refused.map(({ schedule, reason }) => `${schedule}: ${reason}`).join("; ")}`,
   );
+}
+
+/** Why params that were given do not fit a schedule; another may take them. */
+function misfit(
+  schedule: Schedule,
+  kind: UnscheduledKind,
+  params: GemmParams | undefined,
+  facts: TargetFacts,
+): string | undefined {
+  if (params === undefined) return undefined;
+  try {
+    schedule.check({ ...kind, schedule: schedule.name, params }, facts);
+    return undefined;
+  } catch (error) {
+    if (error instanceof ArgumentError) return error.message;
+    throw error;
+  }
 }
 
 function kindOf({ type, layout, alignment }: MatrixOperand): GemmKind["a"] {

@@ -261,6 +261,16 @@ describe("factors and components", () => {
     );
     await refuses(product({ schedule: "warpgroup", operator: fma }), UnsupportedError, /warpgroup/);
   });
+  it("params that one schedule cannot take go to the next, and explain() says so", async () => {
+    const params = { block: { m: 32, n: 32, k: 32 }, warps: { m: 1, n: 1 }, groupRows: 1 };
+    using plan = await planGemm(matrix(16, 16, f16), matrix(16, 16, f16), { params });
+    expect(plan.kind.schedule).toBe("register-staged");
+    if (device.facts.warpgroupMma.length > 0)
+      expect(plan.explain()).toContain("params.block.m is 64 or 128 with warpgroups");
+    plan.d.dispose();
+    const odd = { ...params, block: { ...params.block, n: 33 } };
+    await refuses(product({ params: odd }), ArgumentError, "block.n = 33 is no multiple");
+  });
   it("a kernel's name that is no identifier", () => {
     const named = (name: string) => () => kernel(name, { params: {}, block: 32, body: () => undefined });
     expect(named("my kernel")).toThrow('"my kernel" is no name for a kernel or parameter');
