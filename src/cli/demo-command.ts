@@ -59,7 +59,7 @@ async function demonstrate(
   const lines = [
     `D = A · B   ${describe(a)} · ${describe(b)} → ${describe(d)}`,
     `device      ${device.name}`,
-    `route       ${formatRoute(routeOf(plan, device))}`,
+    `route       ${formatRoute(routeOf(plan))}`,
     `time        ${formatSeconds(seconds)}`,
     `error       at most ${found.largest.toPrecision(3)} from the product in float64, ${found.worst.toPrecision(2)} of what rounding allows`,
     ...device.missing.flatMap(({ kind, reason, remedy }) => [

@@ -6,6 +6,7 @@ import type { DeviceArray } from "../runtime/array.ts";
 import type { TargetFacts } from "../target/facts.ts";
 import { type NvidiaTargetName, nvidiaTarget } from "../target/nvidia.ts";
 import { simulatorFacts } from "../target/simulator.ts";
+import { commonAdapter, webGpuFacts } from "../target/webgpu.ts";
 import { type ElementType, f16, type StorageType } from "../types/index.ts";
 import {
   extent,
@@ -21,8 +22,8 @@ import type { Terminal } from "./terminal.ts";
 const nvidiaTargets: readonly NvidiaTargetName[] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"];
 
 /** What can be printed: text for a target, or the representation that it is made of. */
-type TargetName = NvidiaTargetName | "ir" | "javascript";
-const targets: readonly TargetName[] = [...nvidiaTargets, "ir", "javascript"];
+type TargetName = NvidiaTargetName | "wgsl" | "ir" | "javascript";
+const targets: readonly TargetName[] = [...nvidiaTargets, "wgsl", "ir", "javascript"];
 
 type LayoutName = "nn" | "nt" | "tn" | "tt";
 const layouts: readonly LayoutName[] = ["nn", "nt", "tn", "tt"];
@@ -102,5 +103,6 @@ async function emitGemm(options: EmitOptions): Promise<string> {
 
 /** The representation is shown as the simulator gets it, which has every instruction. */
 function factsOf(target: TargetName): TargetFacts {
+  if (target === "wgsl") return webGpuFacts(commonAdapter);
   return target === "ir" || target === "javascript" ? simulatorFacts() : nvidiaTarget(target);
 }

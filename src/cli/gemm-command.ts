@@ -201,7 +201,7 @@ function describe(
   depth: number,
 ): string {
   const { d } = plan;
-  const route = routeOf(plan, device);
+  const route = routeOf(plan);
   const operations = 2 * d.size * depth;
   if (options.json === true) {
     const matrix = ({ path, type, rows, columns }: MatrixFile, transposed: boolean | undefined): object => ({

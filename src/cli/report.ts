@@ -1,6 +1,5 @@
 /** @file How commands show what they found: numbers for people, facts for programs. */
 import type { GemmPlan } from "../gemm/index.ts";
-import type { Device } from "../runtime/device.ts";
 
 /** A duration with three digits and a fitting unit. */
 export function formatSeconds(seconds: number): string {
@@ -40,7 +39,7 @@ export function formatBytes(bytes: number): string {
 export interface GemmRoute {
   /** How data moves: "warpgroup", "register-staged". */
   readonly schedule: string;
-  /** What multiplies: "wgmma", "mma m16n8k16", "fma". */
+  /** What multiplies: "wgmma m64n256k16", "mma m16n8k16", "fma". */
   readonly operator: string;
   readonly block: { readonly m: number; readonly n: number; readonly k: number };
   /** Types that are multiplied and summed in. */
@@ -49,12 +48,11 @@ export interface GemmRoute {
 }
 
 /** The way that a plan takes. */
-export function routeOf({ kind }: GemmPlan, device: Device): GemmRoute {
-  const { schedule, operator, types, params } = kind;
+export function routeOf({ kind, operator }: GemmPlan): GemmRoute {
+  const { schedule, types, params } = kind;
   return {
     schedule,
-    // This schedule has an operator of its own.
-    operator: schedule === "warpgroup" ? "wgmma" : operator.create(types, device.facts).name,
+    operator,
     block: params.block,
     multiplied: [types.a.name, types.b.name],
     summed: types.accumulator.name,

@@ -19,6 +19,7 @@ export function explainPlan(
   const lines = [
     `${m} x ${n} x ${k}: D = ${String(alpha)} · A · B${addend} on ${device.name}`,
     `types      ${kind.a.type.name} · ${kind.b.type.name} → ${kind.d.type.name}, multiplied as ${types.a.name} · ${types.b.name}, summed in ${types.accumulator.name}`,
+    `operator   ${schedule.operatorName(kind, facts)}`,
     ...schedule.describe(kind, facts),
     `order      groups of ${kind.params.groupRows} tile rows, ${schedule.blocks(kind, resolved, facts)} blocks`,
     ...matrixLines(resolved),

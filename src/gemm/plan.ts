@@ -14,6 +14,8 @@ export interface GemmPlan {
   /** The result's array. */
   readonly d: DeviceArray;
   readonly kind: GemmKind;
+  /** What multiplies: "wgmma m64n256k16", "mma m16n8k16", "fma". */
+  readonly operator: string;
   readonly compiled: CompiledKernel | undefined;
   /** Enqueues the multiplication. */
   run(): void;
@@ -60,6 +62,7 @@ function planOf(
   return {
     d: resolved.d.array,
     kind: resolved.kind,
+    operator: resolved.schedule.operatorName(resolved.kind, resolved.problem.device.facts),
     compiled,
     run() {
       if (disposed) throw new DisposedError("this GEMM plan was disposed");

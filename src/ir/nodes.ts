@@ -87,6 +87,7 @@ export interface IfNode {
 
 /**
  * Counted loop: `for (counter = from; counter < to; counter += step)`, `step` > 0. Bounds and step are evaluated once, before the loop.
+ * `to` + `step` must fit the counter's type: passes take it that counters never wrap.
  */
 export interface LoopNode {
   readonly kind: "loop";

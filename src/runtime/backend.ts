@@ -86,7 +86,7 @@ export interface Backend {
     targetOffset: number,
     bytes: number,
   ): void;
-  /** Sets bytes; pattern of 1, 2 or 4 bytes repeated. */
+  /** Repeats a 32-bit word over a range, lowest byte first, from `byteOffset` on; narrower patterns fill the word. */
   fill(buffer: BackendBuffer, byteOffset: number, bytes: number, pattern: number): void;
   load(module: Module, options?: LoadOptions): Promise<Executable>;
   prepare(executable: Executable, values: readonly ArgumentValue[]): PreparedLaunch;

@@ -199,6 +199,25 @@ export function webGpuFacts(description: WebGpuDescription, options: WebGpuFacts
   };
 }
 
+/**
+ * An adapter on paper: the limits that every WebGPU implementation has (W3C WebGPU, section 3.6.2), f16, and subgroups of
+ * 32 lanes.
+ */
+export const commonAdapter: WebGpuDescription = {
+  features: new Set(["shader-f16", "subgroups"]),
+  limits: {
+    maxComputeInvocationsPerWorkgroup: 256,
+    maxComputeWorkgroupSizeX: 256,
+    maxComputeWorkgroupStorageSize: 16384,
+    maxComputeWorkgroupsPerDimension: 65535,
+    maxStorageBuffersPerShaderStage: 8,
+    maxStorageBufferBindingSize: 2 ** 27,
+    maxBufferSize: 2 ** 28,
+  },
+  info: { vendor: "", subgroupMinSize: 32, subgroupMaxSize: 32 },
+  languageFeatures: new Set(["packed_4x8_integer_dot_product", "subgroup_id"]),
+};
+
 // What a shader says of itself ----------------------------------------------------------------------------------------
 
 /** One 32-bit word of the uniform block, in order. */

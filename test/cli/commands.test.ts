@@ -81,6 +81,13 @@ describe("tilewright emit gemm", () => {
     expect(javascript.out).toContain("function");
   });
 
+  it("writes WGSL for an adapter with common limits", async () => {
+    const { status, out, error } = await tilewright("emit", "gemm", "--target", "wgsl");
+    expect({ status, error }).toEqual({ status: 0, error: "" });
+    expect(out).toMatch(/@compute @workgroup_size\(\d+/);
+    expect(out).toContain("enable f16;");
+  });
+
   it("takes types, operator and layout", async () => {
     const { out } = await tilewright(
       "emit",

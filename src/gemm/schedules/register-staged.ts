@@ -219,12 +219,12 @@ export const registerStagedSchedule: Schedule = {
     };
   },
   blocks: (kind, launch) => tilesOf(launch, kind.params),
+  operatorName: (kind, facts) => kind.operator.create(kind.types, facts).name,
   describe(kind, facts) {
     const { block: extents, warps } = kind.params;
     const operator = kind.operator.create(kind.types, facts);
     const { m, n, k } = operator.shape;
     return [
-      `operator   ${operator.name}`,
       "schedule   register-staged, 2 stages in shared memory",
       `tiles      block ${extents.m} x ${extents.n} x ${extents.k}, ${warps.m} x ${warps.n} warps, operator ${m} x ${n} x ${k}`,
       `shared     ${sharedBytesOf(kind, facts)} bytes a block`,

@@ -36,7 +36,9 @@ export interface Schedule {
   /** Host arguments of the kernel by parameter name. */
   arguments(kind: GemmKind, launch: GemmLaunch): Readonly<Record<string, unknown>>;
   blocks(kind: GemmKind, launch: GemmLaunch, facts: TargetFacts): number;
-  /** Lines for `explain()`. */
+  /** What multiplies, as `explain()` names it. */
+  operatorName(kind: GemmKind, facts: TargetFacts): string;
+  /** Lines for `explain()`, beside the operator's. */
   describe(kind: GemmKind, facts: TargetFacts): readonly string[];
 }
 

@@ -435,11 +435,13 @@ export const warpgroupSchedule: Schedule = {
     };
   },
   blocks: (kind, launch, facts) => Math.min(tilesOf(launch, kind.params), facts.machine.multiprocessors),
-  describe(kind, facts) {
+  operatorName(kind, facts) {
     const { m, n, k } = sized(kind, facts);
+    return `wgmma m${m}n${n}k${k}`;
+  },
+  describe(kind, facts) {
     const { block: extents } = kind.params;
     return [
-      `operator   wgmma m${m}n${n}k${k}`,
       `schedule   warpgroup: tensor maps, ${stageCount(kind, facts)} stages, one producer, ${extents.m / groupRows} consumer warpgroups, resident blocks`,
       `tiles      block ${extents.m} x ${extents.n} x ${extents.k}`,
     ];
