@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 
@@ -86,4 +87,11 @@ if (existsSync(here("./node_modules/typescript/package.json"))) {
   );
 }
 
-export default defineConfig({ test: { projects, passWithNoTests: true } });
+export default defineConfig({
+  test: {
+    projects,
+    passWithNoTests: true,
+    // Vitest would leave one core to its main process, which has little to do: on two cores that is half of the machine.
+    maxWorkers: availableParallelism(),
+  },
+});
