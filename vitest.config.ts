@@ -34,7 +34,7 @@ const onOneDevice = { maxWorkers: 1, fileParallelism: false, isolate: false } as
 const minutes = (count: number): number => count * 60_000;
 
 const projects: TestProjectInlineConfiguration[] = [
-  project("unit", { include: ["src/**/*.test.ts"], testTimeout: minutes(1) }),
+  project("unit", { include: ["src/**/*.test.ts", "bench/**/*.test.ts"], testTimeout: minutes(1) }),
   project("conformance", {
     include: [
       "test/conformance/**/*.test.ts",

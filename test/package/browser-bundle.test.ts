@@ -5,7 +5,8 @@ import { describe, expect, inject, it } from "vitest";
 /** What a page that imports all of an entry would load. */
 
 const consumer = inject("consumer");
-const browserSafe = inject("entries").filter((entry) => entry !== "tilewright/cuda");
+const nodeOnly = ["tilewright/cuda", "tilewright/npy/node"];
+const browserSafe = inject("entries").filter((entry) => !nodeOnly.includes(entry));
 
 /** Notes every import of something that no browser has, and lets the bundle go on without it. */
 function recordForeign(found: Set<string>): Plugin {
