@@ -10,6 +10,7 @@ export type {
   CompiledKernel,
   CompileOptions,
   Device,
+  Graph,
   GridSize,
   LaunchOptions,
   MissingDevice,

@@ -28,6 +28,7 @@ export function createPaperDevice(facts: TargetFacts): Device {
     load: refuse,
     prepare: () => ({ dispose: () => {} }),
     launch: refuse,
+    capture: refuse,
     sync: () => Promise.resolve(),
     time: refuse,
     memory: () => ({ free: facts.machine.memoryBytes, total: facts.machine.memoryBytes }),

@@ -50,6 +50,14 @@ export interface MissingDevice {
   readonly remedy: string;
 }
 
+/** Work captured by {@link Device.capture}. */
+export interface Graph {
+  /** Enqueues it all. Arguments and grids are those of the capture. @throws DisposedError */
+  launch(): void;
+  dispose(): void;
+  [Symbol.dispose](): void;
+}
+
 /**
  * A device: memory, kernels, order. Work is done in the order in which it was enqueued. What may compile or wait returns
  * a promise; what only enqueues returns at once. A fault of the device rejects the next `sync` or `read`.
@@ -97,6 +105,11 @@ export interface Device {
   /** Enqueues a launch of a compiled kernel. */
   launch<P extends ParameterDescriptors>(kernel: CompiledKernel<P>, options: LaunchOptions<P>): void;
 
+  /**
+   * Keeps the launches and copies that `enqueue` makes, to be enqueued again by one call: a CUDA graph where the device
+   * is one, else a list. Nothing runs yet. Plans are made before; inside, nothing may be allocated, written, read or disposed.
+   */
+  capture(enqueue: () => void): Graph;
   /** Resolves when all that was enqueued is done. @throws DeviceError, SimulationError for a fault since the last time */
   sync(): Promise<void>;
   /** Seconds, on the device's own clock, that the work enqueued by `enqueue` takes. */

@@ -62,6 +62,13 @@ export interface PreparedLaunch {
   dispose(): void;
 }
 
+/** Launches, copies and fills that one call enqueues again, in their order. */
+export interface CapturedWork {
+  /** Enqueues. @throws DisposedError when this or memory that the work uses was disposed */
+  launch(): void;
+  dispose(): void;
+}
+
 /** Options of `Backend.load`. */
 export interface LoadOptions {
   readonly signal?: AbortSignal | undefined;
@@ -92,6 +99,11 @@ export interface Backend {
   prepare(executable: Executable, values: readonly ArgumentValue[]): PreparedLaunch;
   /** Enqueues; throws at once for a bad grid, faults reject the next sync or read. */
   launch(executable: Executable, grid: readonly [number, number, number], prepared: PreparedLaunch): void;
+  /**
+   * What `enqueue` would enqueue, without doing it. Grids and arguments are kept as they are now. Writes, reads,
+   * allocations and disposals are refused inside.
+   */
+  capture(enqueue: () => void): CapturedWork;
   sync(): Promise<void>;
   /** Seconds that enqueued work takes on the device's own clock. */
   time(enqueue: () => void): Promise<number>;

@@ -8,14 +8,14 @@ import type { TargetFacts } from "../target/facts.ts";
 import type { HostValues, StorageArray } from "../types/host.ts";
 import { byteSize, isStorage, type StorageType } from "../types/types.ts";
 import { Allocation, type FaultRecord, telling } from "./allocation.ts";
-import { type Device, DeviceArray, type MissingDevice } from "./array.ts";
+import { type Device, DeviceArray, type Graph, type MissingDevice } from "./array.ts";
 import type { Backend } from "./backend.ts";
 import type { CompiledKernel, CompileOptions, LaunchOptions } from "./compiled-kernel.ts";
 import { checkArguments } from "./launch-arguments.ts";
 import { type KernelParts, LoadedKernel } from "./loaded-kernel.ts";
 import { checkShape, elementCount, formatShape, rowMajorStrides } from "./shape.ts";
 
-export type { Device, DeviceArray, MissingDevice, SliceRange } from "./array.ts";
+export type { Device, DeviceArray, Graph, MissingDevice, SliceRange } from "./array.ts";
 export type {
   BoundLaunch,
   CompiledKernel,
@@ -178,6 +178,19 @@ class BackendDevice implements Device {
     } finally {
       bound.dispose();
     }
+  }
+
+  capture(enqueue: () => void): Graph {
+    this.#check("capture()");
+    const work = this.#backend.capture(enqueue);
+    return {
+      launch: () => {
+        this.#check("a graph");
+        work.launch();
+      },
+      dispose: () => work.dispose(),
+      [Symbol.dispose]: () => work.dispose(),
+    };
   }
 
   async sync(): Promise<void> {

@@ -2,7 +2,16 @@
  * @file A backend of plain memory that notes launches and runs nothing.
  */
 import type { TargetFacts } from "../target/facts.ts";
-import type { ArgumentValue, Backend, BackendBuffer, Executable, Module, PreparedLaunch } from "./backend.ts";
+import type {
+  ArgumentValue,
+  Backend,
+  BackendBuffer,
+  CapturedWork,
+  Executable,
+  Module,
+  PreparedLaunch,
+} from "./backend.ts";
+import { Recorder } from "./recorder.ts";
 
 class FakeBuffer implements BackendBuffer {
   readonly memory: Uint8Array;
@@ -80,6 +89,7 @@ export class FakeBackend implements Backend {
   writes = 0;
   liveBytes = 0;
   disposed = false;
+  readonly #recorder = new Recorder();
   /** Thrown by the next load. */
   refusal: Error | undefined;
 
@@ -126,7 +136,11 @@ export class FakeBackend implements Backend {
   }
   launch(executable: Executable, grid: readonly [number, number, number], prepared: PreparedLaunch): void {
     const { values } = prepared as ReturnType<FakeBackend["prepare"]>;
+    if (this.#recorder.takes(() => this.launch(executable, grid, prepared))) return;
     this.launches.push({ kernel: executable.module.name, grid, values });
+  }
+  capture(enqueue: () => void): CapturedWork {
+    return this.#recorder.record(enqueue);
   }
   async sync(): Promise<void> {}
   async time(enqueue: () => void): Promise<number> {

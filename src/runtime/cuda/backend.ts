@@ -5,6 +5,7 @@ import type {
   ArgumentValue,
   Backend,
   BackendBuffer,
+  CapturedWork,
   Executable,
   LoadOptions,
   Module,
@@ -19,9 +20,10 @@ import type { Address, DriverLibrary, HostBlock } from "./driver-library.ts";
 import { createTimingEvent } from "./events.ts";
 import { cudaFacts } from "./facts.ts";
 import { fillRange } from "./fill.ts";
+import { GraphCapture } from "./graph.ts";
 import { type KernelFunction, openKernel } from "./kernel-function.ts";
 import { CudaPreparedLaunch, Launcher } from "./launch.ts";
-import { DeviceMemory } from "./memory.ts";
+import { type CudaBuffer, DeviceMemory } from "./memory.ts";
 import { Modules } from "./modules.ts";
 import { PtxProgram } from "./ptx-program.ts";
 import { Downloads, defaultStaging, type StagingSizes, Uploads } from "./staging.ts";
@@ -84,6 +86,7 @@ export class CudaBackend implements Backend {
   readonly #uploads: Uploads;
   readonly #downloads: Downloads;
   readonly #modules: Modules;
+  readonly #graphs: GraphCapture;
   readonly #launcher: Launcher;
   readonly #executables: Map<string, WeakRef<CudaExecutable>> = new Map();
 
@@ -98,7 +101,8 @@ export class CudaBackend implements Backend {
     this.#uploads = new Uploads(this.#context, this.#completions, staging);
     this.#downloads = new Downloads(this.#context, this.#completions, this.#memory, staging);
     this.#modules = new Modules(this.#context, this.#completions);
-    this.#launcher = new Launcher(this.#context, this.#memory, facts.limits);
+    this.#graphs = new GraphCapture(this.#context);
+    this.#launcher = new Launcher(this.#context, this.#memory, this.#graphs, facts.limits);
   }
 
   /** CUstream that all work goes through, for other libraries' calls in order with it. */
@@ -122,21 +126,25 @@ export class CudaBackend implements Backend {
   }
 
   allocate(bytes: number): BackendBuffer {
+    this.#graphs.refuse("allocating memory");
     return this.#memory.allocate(bytes);
   }
 
   free(buffer: BackendBuffer): void {
     if (this.#context.disposed) return;
+    this.#graphs.refuse("disposing memory");
     this.#memory.free(buffer);
   }
 
   write(buffer: BackendBuffer, byteOffset: number, data: Uint8Array): void {
+    this.#graphs.refuse("a write");
     const target = this.#memory.resolve(buffer, byteOffset, data.length, "A write");
     this.#context.enter();
     this.#uploads.write(target, data);
   }
 
   async read(buffer: BackendBuffer, byteOffset: number, target: Uint8Array): Promise<void> {
+    this.#graphs.refuse("a read");
     const source = this.#memory.resolve(buffer, byteOffset, target.length, "A read");
     this.#context.enter();
     await this.#downloads.read(source, target);
@@ -158,6 +166,7 @@ export class CudaBackend implements Backend {
       );
     }
     this.#context.enter();
+    this.#graphs.uses(source as CudaBuffer, target as CudaBuffer);
     const { library, stream } = this.#context;
     this.#context.check(
       library.cuMemcpyDtoDAsync(to, from, bytes, stream),
@@ -169,6 +178,7 @@ export class CudaBackend implements Backend {
   fill(buffer: BackendBuffer, byteOffset: number, bytes: number, pattern: number): void {
     const target = this.#memory.resolve(buffer, byteOffset, bytes, "A fill");
     this.#context.enter();
+    this.#graphs.uses(buffer as CudaBuffer);
     fillRange(this.#context, target, bytes, pattern);
   }
 
@@ -211,12 +221,19 @@ export class CudaBackend implements Backend {
     return new PtxProgram(this.#context, this.#launcher, module, this.facts);
   }
 
+  capture(enqueue: () => void): CapturedWork {
+    this.#context.enter();
+    return this.#graphs.capture(enqueue);
+  }
+
   async sync(): Promise<void> {
+    this.#graphs.refuse("sync()");
     this.#context.enter();
     await this.#completions.reached();
   }
 
   async time(enqueue: () => void): Promise<number> {
+    this.#graphs.refuse("time()");
     this.#context.enter();
     const { library, stream } = this.#context;
     const start = createTimingEvent(this.#context);

@@ -128,6 +128,16 @@ export interface DriverLibrary {
     | ((configuration: Address, kernel: Address, parameters: Address, extra: Address) => Status)
     | undefined;
 
+  /** Driver 11.4, as are the other calls for graphs. */
+  readonly cuStreamBeginCapture: ((stream: Address, mode: number) => Status) | undefined;
+  readonly cuStreamEndCapture: ((stream: Address, graph: BigUint64Array) => Status) | undefined;
+  readonly cuGraphInstantiateWithFlags:
+    | ((executable: BigUint64Array, graph: Address, flags: number) => Status)
+    | undefined;
+  readonly cuGraphLaunch: ((executable: Address, stream: Address) => Status) | undefined;
+  readonly cuGraphDestroy: ((graph: Address) => Status) | undefined;
+  readonly cuGraphExecDestroy: ((executable: Address) => Status) | undefined;
+
   /** Driver 12.0. `map` is the address of 128 bytes at a multiple of 64. */
   readonly cuTensorMapEncodeTiled:
     | ((

@@ -44,6 +44,7 @@ const invalidValue = 1;
 const outOfMemory = 2;
 const invalidContext = 201;
 const invalidHandle = 400;
+const illegalState = 401;
 const notFound = 500;
 const notReady = 600;
 
@@ -82,6 +83,9 @@ export class FakeDriver implements DriverLibrary {
   readonly cuMemAllocFromPoolAsync: DriverLibrary["cuMemAllocFromPoolAsync"];
 
   readonly #work: (() => void)[] = [];
+  /** What a capture has taken so far. */
+  #captured: (() => void)[] | undefined;
+  readonly #graphs: Map<Address, readonly (() => void)[]> = new Map();
   readonly #done: Set<Address> = new Set();
   readonly #events: Set<Address> = new Set();
   readonly #blocks: {
@@ -125,6 +129,11 @@ export class FakeDriver implements DriverLibrary {
   /** Modules loaded now. */
   get modules(): number {
     return this.#modules.size;
+  }
+
+  /** Graphs that were not given back. */
+  get graphs(): number {
+    return this.#graphs.size;
   }
 
   /** Pieces of work not done yet. */
@@ -501,6 +510,51 @@ export class FakeDriver implements DriverLibrary {
     );
   }
 
+  cuStreamBeginCapture(_stream: Address, mode: number): Status {
+    return this.#call(`cuStreamBeginCapture ${mode}`, () => {
+      if (this.#captured !== undefined) return illegalState;
+      this.#captured = [];
+      return ok;
+    });
+  }
+
+  cuStreamEndCapture(_stream: Address, graph: BigUint64Array): Status {
+    return this.#call("cuStreamEndCapture", () => {
+      if (this.#captured === undefined) return illegalState;
+      this.#give(graph);
+      this.#graphs.set(Number(graph[0]), this.#captured);
+      this.#captured = undefined;
+      return ok;
+    });
+  }
+
+  cuGraphInstantiateWithFlags(executable: BigUint64Array, graph: Address): Status {
+    return this.#call("cuGraphInstantiateWithFlags", () => {
+      const work = this.#graphs.get(graph);
+      if (work === undefined) return invalidHandle;
+      this.#give(executable);
+      this.#graphs.set(Number(executable[0]), work);
+      return ok;
+    });
+  }
+
+  cuGraphLaunch(executable: Address): Status {
+    return this.#call("cuGraphLaunch", () => {
+      const work = this.#graphs.get(executable);
+      if (work === undefined) return invalidHandle;
+      this.#work.push(...work);
+      return ok;
+    });
+  }
+
+  cuGraphDestroy(graph: Address): Status {
+    return this.#call("cuGraphDestroy", () => (this.#graphs.delete(graph) ? ok : invalidHandle));
+  }
+
+  cuGraphExecDestroy(executable: Address): Status {
+    return this.#call("cuGraphExecDestroy", () => (this.#graphs.delete(executable) ? ok : invalidHandle));
+  }
+
   cuTensorMapEncodeTiled(map: Address, ...rest: unknown[]): Status {
     if (map % 64 !== 0) return invalidValue;
     this.hostAt(map, 128).fill(0xab);
@@ -531,9 +585,13 @@ export class FakeDriver implements DriverLibrary {
 
   #enqueue(name: string, work: () => void): Status {
     return this.#call(name, () => {
-      this.#work.push(work);
+      this.#push(work);
       return ok;
     });
+  }
+
+  #push(work: () => void): void {
+    (this.#captured ?? this.#work).push(work);
   }
 
   #allocate(out: BigUint64Array, bytes: number): Status {
@@ -593,7 +651,7 @@ export class FakeDriver implements DriverLibrary {
       const name = this.#functions.get(handle)!;
       const launch = { kernel: name, grid, block, cluster, dynamicSharedBytes, parameters: copied };
       this.launches.push(launch);
-      this.#work.push(() => {
+      this.#push(() => {
         this.sticky = kernel.run?.(launch) ?? ok;
       });
       return ok;

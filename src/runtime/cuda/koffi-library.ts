@@ -79,6 +79,14 @@ const optional = {
   cuLaunchKernelEx: [
     "int cuLaunchKernelEx(uint64_t configuration, uint64_t kernel, uint64_t parameters, uint64_t extra)",
   ],
+  cuStreamBeginCapture: ["int cuStreamBeginCapture_v2(uint64_t stream, int mode)"],
+  cuStreamEndCapture: ["int cuStreamEndCapture(uint64_t stream, void *graph)"],
+  cuGraphInstantiateWithFlags: [
+    "int cuGraphInstantiateWithFlags(void *executable, uint64_t graph, unsigned long long flags)",
+  ],
+  cuGraphLaunch: ["int cuGraphLaunch(uint64_t executable, uint64_t stream)"],
+  cuGraphDestroy: ["int cuGraphDestroy(uint64_t graph)"],
+  cuGraphExecDestroy: ["int cuGraphExecDestroy(uint64_t executable)"],
   cuTensorMapEncodeTiled: [
     "int cuTensorMapEncodeTiled(uint64_t map, int dataType, uint32_t rank, uint64_t base, void *sizes, void *byteStrides, void *box, void *elementStrides, int interleave, int swizzle, int promotion, int outOfBounds)",
   ],

@@ -8,6 +8,7 @@ import type { ArgumentValue, PreparedLaunch } from "../backend.ts";
 import { type ArgumentLayout, viewOf, writeAddresses, writeNumber, writeWord } from "./arguments.ts";
 import type { DriverContext } from "./context.ts";
 import type { Address, HostBlock } from "./driver-library.ts";
+import type { GraphCapture } from "./graph.ts";
 import type { KernelFunction } from "./kernel-function.ts";
 import type { CudaBuffer, DeviceMemory } from "./memory.ts";
 import { isFault, status, statusError } from "./status.ts";
@@ -91,6 +92,7 @@ export class CudaPreparedLaunch implements PreparedLaunch {
 export class Launcher {
   readonly #context: DriverContext;
   readonly #memory: DeviceMemory;
+  readonly #graphs: GraphCapture;
   readonly #limits: TargetFacts["limits"];
   readonly #shared: WeakMap<ArgumentLayout, Shared> = new WeakMap();
   /** Launches wait for their kernel's end, and so name it when it fails. */
@@ -99,9 +101,15 @@ export class Launcher {
   // biome-ignore lint/correctness/noUnusedPrivateClassMembers: written for the garbage collector to see
   #current: CudaPreparedLaunch | undefined;
 
-  constructor(context: DriverContext, memory: DeviceMemory, limits: TargetFacts["limits"]) {
+  constructor(
+    context: DriverContext,
+    memory: DeviceMemory,
+    graphs: GraphCapture,
+    limits: TargetFacts["limits"],
+  ) {
     this.#context = context;
     this.#memory = memory;
+    this.#graphs = graphs;
     this.#limits = limits;
   }
 
@@ -159,6 +167,11 @@ export class Launcher {
     this.#current = undefined;
     const { history } = this.#context;
     if (code !== status.success) this.#fail(code, prepared, x, y, z);
+    if (this.#graphs.active) {
+      this.#graphs.uses(...prepared.buffers);
+      this.#graphs.launched(kernel.name, x, y, z);
+      return;
+    }
     history.record(kernel.name, x, y, z);
     if (this.#blocking) history.settle(history.count);
   }

@@ -10,10 +10,12 @@ import type {
   ArgumentValue,
   Backend,
   BackendBuffer,
+  CapturedWork,
   Executable,
   Module,
   PreparedLaunch,
 } from "../backend.ts";
+import { Recorder } from "../recorder.ts";
 import { type ArgumentBinding, asBuffer, BufferBinding, bindArguments, TensorBinding } from "./arguments.ts";
 import { SimulatorBuffer } from "./buffers.ts";
 import { Counters } from "./counters.ts";
@@ -114,6 +116,7 @@ class Simulator implements SimulatorBackend {
   private launches = 0;
   private time_ = 0;
   private signal: AbortSignal | undefined;
+  private readonly recorder: Recorder = new Recorder();
 
   constructor(private readonly options: SimulatorOptions) {
     this.facts = simulatorFacts(options);
@@ -129,6 +132,7 @@ class Simulator implements SimulatorBackend {
 
   allocate(bytes: number): BackendBuffer {
     this.refuseDisposed();
+    this.recorder.refuse("allocating memory");
     if (!Number.isSafeInteger(bytes) || bytes < 0)
       throw new ArgumentError(`an allocation of ${bytes} bytes; a whole number is wanted`);
     const { free } = this.memory();
@@ -152,12 +156,14 @@ class Simulator implements SimulatorBackend {
   free(buffer: BackendBuffer): void {
     const own = asBuffer(buffer);
     if (own.freed) return;
+    this.recorder.refuse("disposing memory");
     own.freed = true;
     this.allocated -= own.bytes;
   }
 
   write(buffer: BackendBuffer, byteOffset: number, data: Uint8Array): void {
     const own = this.checkRange(buffer, byteOffset, data.byteLength);
+    this.recorder.refuse("a write");
     if (this.isIdle) own.octets.set(data, byteOffset);
     else {
       const copy = data.slice();
@@ -167,6 +173,7 @@ class Simulator implements SimulatorBackend {
 
   async read(buffer: BackendBuffer, byteOffset: number, target: Uint8Array): Promise<void> {
     const own = this.checkRange(buffer, byteOffset, target.byteLength);
+    this.recorder.refuse("a read");
     const snapshot: { bytes: Uint8Array | undefined } = { bytes: undefined };
     this.enqueue(() => {
       snapshot.bytes = own.octets.slice(byteOffset, byteOffset + target.byteLength);
@@ -184,11 +191,13 @@ class Simulator implements SimulatorBackend {
   ): void {
     const from = this.checkRange(source, sourceOffset, bytes);
     const to = this.checkRange(target, targetOffset, bytes);
+    if (this.recorder.takes(() => this.copy(source, sourceOffset, target, targetOffset, bytes))) return;
     this.enqueue(() => to.octets.set(from.octets.subarray(sourceOffset, sourceOffset + bytes), targetOffset));
   }
 
   fill(buffer: BackendBuffer, byteOffset: number, bytes: number, pattern: number): void {
     const own = this.checkRange(buffer, byteOffset, bytes);
+    if (this.recorder.takes(() => this.fill(buffer, byteOffset, bytes, pattern))) return;
     this.enqueue(() => {
       for (let byte = 0; byte < bytes; byte++)
         own.octets[byteOffset + byte] = (pattern >>> (8 * (byte & 3))) & 0xff;
@@ -235,6 +244,13 @@ class Simulator implements SimulatorBackend {
   }
 
   launch(executable: Executable, grid: readonly [number, number, number], prepared: PreparedLaunch): void {
+    if (this.recorder.active) {
+      // The caller may dispose of what it prepared; the graph keeps arguments of its own.
+      const { program, bindings } = prepared as SimulatorLaunchArguments;
+      const kept = new SimulatorLaunchArguments(program, bindings);
+      this.recorder.takes(() => this.launch(executable, grid, kept));
+      return;
+    }
     this.enqueueLaunch(executable, grid, prepared, undefined, undefined);
   }
 
@@ -267,6 +283,8 @@ class Simulator implements SimulatorBackend {
     const given = prepared as SimulatorLaunchArguments;
     if (given.disposed)
       throw new DisposedError(`the arguments of kernel ${program.kernel.name} were disposed`);
+    if (given.bindings.some((binding) => typeof binding === "object" && binding.buffer.freed))
+      throw new DisposedError(`the launch of kernel ${program.kernel.name} uses an array that was disposed`);
     this.checkGrid(program, grid);
     const number = ++this.launches;
     const start = (): LaunchRun => {
@@ -316,8 +334,14 @@ class Simulator implements SimulatorBackend {
     else this.queue.push({ kind: "action", run });
   }
 
+  capture(enqueue: () => void): CapturedWork {
+    this.refuseDisposed();
+    return this.recorder.record(enqueue);
+  }
+
   async sync(): Promise<void> {
     this.refuseDisposed();
+    this.recorder.refuse("sync()");
     this.refuseFaulty();
     this.pumping ??= this.pump().finally(() => {
       this.pumping = undefined;
@@ -398,6 +422,7 @@ class Simulator implements SimulatorBackend {
   }
 
   async time(enqueue: () => void): Promise<number> {
+    this.recorder.refuse("time()");
     await this.sync();
     const before = performance.now();
     enqueue();

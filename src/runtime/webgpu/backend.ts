@@ -7,11 +7,13 @@ import type {
   ArgumentValue,
   Backend,
   BackendBuffer,
+  CapturedWork,
   Executable,
   LoadOptions,
   Module,
   PreparedLaunch,
 } from "../backend.ts";
+import { Recorder } from "../recorder.ts";
 import { type AdapterChoices, type OpenedDevice, openDevice } from "./adapter.ts";
 import { isUnavailable, type Unavailable } from "./availability.ts";
 import { adopt, allocate, checkedRange, padded, type WebgpuBuffer } from "./buffers.ts";
@@ -50,6 +52,7 @@ export class WebgpuBackend implements Backend {
   readonly #queue: CommandQueue;
   readonly #transfers: Transfers;
   readonly #pipelines: Pipelines;
+  readonly #recorder: Recorder = new Recorder();
   #allocated = 0;
   #adopted: WebgpuBuffer | undefined;
   #disposed = false;
@@ -99,6 +102,7 @@ export class WebgpuBackend implements Backend {
       if (adopted.bytes >= bytes) return adopted;
       throw new ArgumentError(`the GPUBuffer has ${adopted.bytes} bytes; the array takes ${bytes}`);
     }
+    this.#recorder.refuse("allocating memory");
     this.device.pushErrorScope("out-of-memory");
     const buffer = allocate(this, this.device, bytes);
     this.#faults.watch(this.device.popErrorScope(), `allocating ${bytes} bytes`);
@@ -109,6 +113,7 @@ export class WebgpuBackend implements Backend {
   free(buffer: BackendBuffer): void {
     const own = buffer as WebgpuBuffer;
     if (own.freed || this.#disposed) return;
+    this.#recorder.refuse("disposing memory");
     checkedRange(this, buffer, 0, 0, "A disposal");
     own.freed = true;
     if (!own.own) return;
@@ -118,11 +123,13 @@ export class WebgpuBackend implements Backend {
 
   write(buffer: BackendBuffer, byteOffset: number, data: Uint8Array): void {
     this.#faults.check();
+    this.#recorder.refuse("a write");
     this.#transfers.write(checkedRange(this, buffer, byteOffset, data.length, "A write"), byteOffset, data);
   }
 
   async read(buffer: BackendBuffer, byteOffset: number, target: Uint8Array): Promise<void> {
     this.#faults.check();
+    this.#recorder.refuse("a read");
     await this.#transfers.read(
       checkedRange(this, buffer, byteOffset, target.length, "A read"),
       byteOffset,
@@ -147,12 +154,14 @@ export class WebgpuBackend implements Backend {
         `a copy of ${bytes} bytes overlaps itself: it goes from byte ${sourceOffset} to byte ${targetOffset} of one allocation; copy through another array`,
       );
     }
+    if (this.#recorder.takes(() => this.copy(source, sourceOffset, target, targetOffset, bytes))) return;
     this.#transfers.copy(from, sourceOffset, to, targetOffset, bytes);
   }
 
   fill(buffer: BackendBuffer, byteOffset: number, bytes: number, pattern: number): void {
     this.#faults.check();
     const own = checkedRange(this, buffer, byteOffset, bytes, "A fill");
+    if (this.#recorder.takes(() => this.fill(buffer, byteOffset, bytes, pattern))) return;
     this.#transfers.fill(own, byteOffset, bytes, pattern);
   }
 
@@ -193,11 +202,24 @@ export class WebgpuBackend implements Backend {
         `the prepared launch given for kernel ${executable.module.name} was prepared for another one`,
       );
     }
-    prepared.launch(grid, this.facts.wgsl.workgroupsPerDimension);
+    const perAxis = this.facts.wgsl.workgroupsPerDimension;
+    if (this.#recorder.active) {
+      // The caller may dispose of what it prepared; the graph keeps arguments of its own.
+      const kept = prepared.copy();
+      this.#recorder.takes(() => kept.launch(grid, perAxis));
+      return;
+    }
+    prepared.launch(grid, perAxis);
+  }
+
+  capture(enqueue: () => void): CapturedWork {
+    this.#faults.check();
+    return this.#recorder.record(enqueue);
   }
 
   async sync(): Promise<void> {
     this.#faults.check();
+    this.#recorder.refuse("sync()");
     this.#queue.flush();
     await this.device.queue.onSubmittedWorkDone();
     await this.#faults.settle();
@@ -205,6 +227,7 @@ export class WebgpuBackend implements Backend {
 
   async time(enqueue: () => void): Promise<number> {
     this.#faults.check();
+    this.#recorder.refuse("time()");
     const seconds = await timed(this.#queue, enqueue);
     await this.#faults.settle();
     return seconds;

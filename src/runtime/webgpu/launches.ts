@@ -91,6 +91,12 @@ export class WebgpuPreparedLaunch implements PreparedLaunch {
     else pass.dispatchWorkgroups(x, y, z);
   }
 
+  /** The same arguments, to be disposed of separately. */
+  copy(): WebgpuPreparedLaunch {
+    const { queue, module, loaded, words, ranges, pointers } = this;
+    return new WebgpuPreparedLaunch(queue, module, loaded, words.slice(), ranges, pointers);
+  }
+
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
