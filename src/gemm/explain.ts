@@ -5,12 +5,14 @@ import { byteSize } from "../lang/index.ts";
 import type { CompiledKernel } from "../runtime/device.ts";
 import type { OperandKind } from "./kind.ts";
 import type { Resolved } from "./resolve.ts";
+import type { PlanStage, PlanSurroundings } from "./stages.ts";
 
 /** Several lines: the route, tile sizes, each operand's access, resources, and what ruled out a faster way. */
 export function explainPlan(
   resolved: Resolved,
   compiled: CompiledKernel | undefined,
   fresh: boolean,
+  around: PlanSurroundings,
 ): string {
   const { problem, kind, schedule, refused, alpha, beta } = resolved;
   const { m, n, k, device, types } = problem;
@@ -32,6 +34,7 @@ export function explainPlan(
   if (compiled?.blocksPerMultiprocessor !== undefined) {
     lines.push(`occupancy  ${compiled.blocksPerMultiprocessor} blocks a multiprocessor`);
   }
+  lines.push(...stageLines("before", around.before), ...stageLines("after", around.after));
   for (const { schedule: name, reason } of refused) lines.push(`not taken  ${name}: ${reason}`);
   if (fresh) {
     lines.push(
@@ -39,6 +42,10 @@ export function explainPlan(
     );
   }
   return lines.join("\n");
+}
+
+function stageLines(when: "before" | "after", stages: readonly PlanStage[]): readonly string[] {
+  return stages.map(({ purpose, kernel }) => `${when.padEnd(11)}${purpose} (kernel ${kernel.name})`);
 }
 
 function matrixLines({ kind }: Resolved): readonly string[] {

@@ -3,11 +3,18 @@
  */
 import { DisposedError } from "../errors.ts";
 import type { DeviceArray } from "../runtime/array.ts";
-import type { BoundLaunch, CompiledKernel } from "../runtime/device.ts";
+import type { CompiledKernel } from "../runtime/device.ts";
 import { explainPlan } from "./explain.ts";
 import { kernelOf } from "./identity.ts";
 import type { GemmKind } from "./kind.ts";
 import { type GemmOptions, type Resolved, resolve } from "./resolve.ts";
+import {
+  type BoundStages,
+  bindStages,
+  noSurroundings,
+  type PlanStage,
+  type PlanSurroundings,
+} from "./stages.ts";
 
 /** A multiplication ready to be enqueued. */
 export interface GemmPlan {
@@ -38,37 +45,62 @@ export async function planGemm(a: DeviceArray, b: DeviceArray, options: GemmOpti
 }
 
 async function bindPlan(resolved: Resolved, signal: AbortSignal | undefined): Promise<GemmPlan> {
+  const { kind, schedule, problem } = resolved;
+  const around = schedule.surroundings?.(kind, resolved, problem.device.facts) ?? noSurroundings;
+  try {
+    return await bindLaunches(resolved, around, signal);
+  } catch (error) {
+    for (const array of around.workspaces) array.dispose();
+    throw error;
+  }
+}
+
+async function bindLaunches(
+  resolved: Resolved,
+  around: PlanSurroundings,
+  signal: AbortSignal | undefined,
+): Promise<GemmPlan> {
   const { problem, kind, schedule } = resolved;
   const { m, n, device } = problem;
-  if (m === 0 || n === 0) return planOf(resolved, undefined, false, undefined, 0);
+  const { before, after } = around;
+  if (m === 0 || n === 0) {
+    const stages = await bindStages(device, [...before, ...after], signal);
+    return planOf(resolved, around, undefined, stages);
+  }
   const { kernel, fresh } = kernelOf(kind, schedule);
-  const compiled = await device.compile(kernel, { signal });
-  const bound = compiled.bind(schedule.arguments(kind, resolved) as never);
-  return planOf(resolved, compiled, fresh, bound, schedule.blocks(kind, resolved, device.facts));
+  const product: PlanStage = {
+    purpose: "product",
+    kernel,
+    arguments: { ...schedule.arguments(kind, resolved), ...around.arguments },
+    blocks: schedule.blocks(kind, resolved, device.facts),
+  };
+  const stages = await bindStages(device, [...before, product, ...after], signal);
+  return planOf(resolved, around, { compiled: stages.compiled[before.length], fresh }, stages);
 }
 
 function planOf(
   resolved: Resolved,
-  compiled: CompiledKernel | undefined,
-  fresh: boolean,
-  bound: BoundLaunch | undefined,
-  blocks: number,
+  around: PlanSurroundings,
+  product: { readonly compiled: CompiledKernel; readonly fresh: boolean } | undefined,
+  stages: BoundStages,
 ): GemmPlan {
   let disposed = false;
   const dispose = (): void => {
-    if (!disposed) bound?.dispose();
+    if (disposed) return;
     disposed = true;
+    stages.dispose();
+    for (const array of around.workspaces) array.dispose();
   };
   return {
     d: resolved.d.array,
     kind: resolved.kind,
     operator: resolved.schedule.operatorName(resolved.kind, resolved.problem.device.facts),
-    compiled,
+    compiled: product?.compiled,
     run() {
       if (disposed) throw new DisposedError("this GEMM plan was disposed");
-      bound?.launch(blocks);
+      stages.launch();
     },
-    explain: () => explainPlan(resolved, compiled, fresh),
+    explain: () => explainPlan(resolved, product?.compiled, product?.fresh ?? false, around),
     dispose,
     [Symbol.dispose]: dispose,
   };

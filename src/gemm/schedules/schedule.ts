@@ -7,6 +7,7 @@ import type { EpilogueStep } from "../epilogues/step.ts";
 import type { GemmKind } from "../kind.ts";
 import type { GemmParams } from "../params.ts";
 import type { MatrixOperand, Problem } from "../problem.ts";
+import type { PlanSurroundings } from "../stages.ts";
 
 /** A kind before its schedule and params are chosen. */
 export type UnscheduledKind = Omit<GemmKind, "params" | "schedule">;
@@ -36,6 +37,8 @@ export interface Schedule {
   /** Host arguments of the kernel by parameter name. */
   arguments(kind: GemmKind, launch: GemmLaunch): Readonly<Record<string, unknown>>;
   blocks(kind: GemmKind, launch: GemmLaunch, facts: TargetFacts): number;
+  /** Workspaces and kernels around the product, for kinds whose blocks leave partial results. */
+  surroundings?(kind: GemmKind, launch: GemmLaunch, facts: TargetFacts): PlanSurroundings;
   /** What multiplies, as `explain()` names it. */
   operatorName(kind: GemmKind, facts: TargetFacts): string;
   /** Lines for `explain()`, beside the operator's. */
