@@ -23,6 +23,8 @@ export interface GemmCase {
   readonly beta?: number;
   /** Extra elements of each leading dimension. */
   readonly padding?: number;
+  /** Leading dimensions are multiples of it before the padding comes, so that all sizes have one alignment; 1 unless given. */
+  readonly lineMultiple?: number;
   /** Values of A, B and C; random ones unless given. */
   readonly value?: () => number;
   /** D in column-major order. */
@@ -65,11 +67,11 @@ function embed(
   rows: number,
   columns: number,
   columnMajor: boolean,
-  padding: number,
+  { padding = 0, lineMultiple = 1 }: Pick<GemmCase, "padding" | "lineMultiple">,
   fill: (row: number, column: number) => number,
 ): Embedded {
   const [lines, length] = columnMajor ? [columns, rows] : [rows, columns];
-  const leading = length + padding;
+  const leading = Math.ceil(length / lineMultiple) * lineMultiple + padding;
   // Around the matrix lies poison: NaN, or a number that no case makes. The guard keeps the start aligned like the rest.
   const before = padding % 2 === 0 ? (16 / byteSize(type)) * guard : guard;
   const poison = type.class === "float" ? Number.NaN : 101;
@@ -108,17 +110,17 @@ const unit: Readonly<Record<string, number>> = {
 
 /** Runs one case. @throws Error that names the case and the first element that is wrong */
 export async function checkGemm(device: Device, test: GemmCase, seed = 1): Promise<void> {
-  const { m, n, k, layout = "nn", padding = 0, alpha = 1, beta = 0, columnMajorD = false } = test;
+  const { m, n, k, layout = "nn", alpha = 1, beta = 0, columnMajorD = false } = test;
   const b = test.b ?? test.a;
   const random = generator(seed);
   const fill = (type: StorageType): (() => number) =>
     test.value ?? sampler(type, random, m * n + m * k + n * k);
-  const left = embed(device, test.a, m, k, layout[0] === "t", padding, fill(test.a));
-  const right = embed(device, b, k, n, layout[1] === "t", padding, fill(b));
+  const left = embed(device, test.a, m, k, layout[0] === "t", test, fill(test.a));
+  const right = embed(device, b, k, n, layout[1] === "t", test, fill(b));
   const dType = test.d ?? test.a;
   const poison = dType.class === "float" ? Number.NaN : 103;
-  const target = embed(device, dType, m, n, columnMajorD, padding, () => poison);
-  const addend = beta === 0 ? undefined : embed(device, dType, m, n, columnMajorD, padding, fill(dType));
+  const target = embed(device, dType, m, n, columnMajorD, test, () => poison);
+  const addend = beta === 0 ? undefined : embed(device, dType, m, n, columnMajorD, test, fill(dType));
   try {
     await gemm(left.array, right.array, {
       ...test.options,
