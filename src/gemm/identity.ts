@@ -3,6 +3,7 @@
  */
 import type { Kernel } from "../lang/index.ts";
 import type { StepKind } from "./epilogues/step.ts";
+import { extrasKey } from "./extras.ts";
 import type { GemmKind, OperandKind } from "./kind.ts";
 import type { Schedule } from "./schedules/schedule.ts";
 
@@ -58,6 +59,7 @@ export function kindKey(kind: GemmKind): string {
     copies?.c,
     copies?.d,
     ...streams.map(identityOf),
+    ...Object.entries(kind.extras).map(([owner, kinds]) => `${owner}=${extrasKey(kinds)}`),
     ...kind.steps.map(stepKey),
   ].join(" ");
 }

@@ -16,8 +16,27 @@ export {
 export { defaultEpilogue, type Epilogue, type EpilogueContext } from "./epilogues/epilogue.ts";
 export type { EpilogueStep, StepBehaviour, StepOperand, StepRun } from "./epilogues/step.ts";
 export { auxiliary, bias, residual, scale } from "./epilogues/steps.ts";
+export type {
+  Bound,
+  ExtraArgument,
+  ExtraKind,
+  ExtraValue,
+  ExtraValues,
+  RuntimeNumber,
+} from "./extras.ts";
 export type { GemmKind, OperandKind } from "./kind.ts";
-export { columnMajor, type Layout, padded, rowMajor } from "./layouts/layout.ts";
+export { diagonal } from "./layouts/diagonal.ts";
+export { type Interval, type IntervalOf, stepsWithin } from "./layouts/interval.ts";
+export {
+  columnMajor,
+  type Layout,
+  type LayoutFacts,
+  type MatrixPlace,
+  type MatrixTile,
+  padded,
+  rowMajor,
+} from "./layouts/layout.ts";
+export { type Mask, masked } from "./layouts/masked.ts";
 export { type FmaShape, fma, fmaOperator, semiringOperator } from "./operators/fma.ts";
 export { mmaOperator, mmaSync } from "./operators/mma.ts";
 export type { Operator, OperatorFactory, OperatorTypes } from "./operators/operator.ts";
@@ -25,7 +44,16 @@ export { maxPlus, minPlus, orAnd, plusTimes, type Semiring } from "./operators/s
 export { wmmaOperator, wmmaSync } from "./operators/wmma.ts";
 export type { GemmParams } from "./params.ts";
 export { type GemmPlan, gemm, planGemm } from "./plan.ts";
-export { everyStep, type Predicate } from "./predicate.ts";
+export { everyStep, type OutputTile, type Predicate } from "./predicate.ts";
 export type { GemmOptions } from "./resolve.ts";
 export { registerStagedKernel } from "./schedules/register-staged.ts";
-export type { ElementCoordinates, Transform, Transforms } from "./transforms.ts";
+export type { InputOperand, MatrixSource } from "./source.ts";
+export {
+  bound,
+  type ElementCoordinates,
+  type GivenTransform,
+  type GivenTransforms,
+  type Transform,
+  type Transforms,
+  type TransformWithExtras,
+} from "./transforms.ts";

@@ -4,7 +4,8 @@
 import { byteSize, type ElementType, f32, f64, type StorageType } from "../lang/index.ts";
 import type { Epilogue } from "./epilogues/epilogue.ts";
 import type { StepKind } from "./epilogues/step.ts";
-import type { Layout } from "./layouts/layout.ts";
+import type { ExtraKind, ExtrasOf } from "./extras.ts";
+import { factsOf, type Layout } from "./layouts/layout.ts";
 import type { OperatorFactory, OperatorTypes } from "./operators/operator.ts";
 import type { GemmParams } from "./params.ts";
 import type { Predicate } from "./predicate.ts";
@@ -35,6 +36,8 @@ export interface GemmKind {
   /** What happens to results between the combination with C and D's transforms. */
   readonly steps: readonly StepKind[];
   readonly predicate: Predicate;
+  /** What layouts, transforms and the predicate take at run time. */
+  readonly extras: ExtrasOf<ExtraKind>;
 }
 
 /** Type of alpha, beta and their combination. */
@@ -43,11 +46,11 @@ export function scaleTypeOf(accumulator: ElementType): ElementType {
   return accumulator === f64 ? f64 : f32;
 }
 
-/** Elements of one access for an operand: what its alignment allows, at most 16 bytes, dividing `extent`. */
+/** Elements of one access for an operand: what alignment and layout allow, at most 16 bytes, dividing `extent`. */
 export function accessWidth(operand: OperandKind, extent: number, most: number | undefined): number {
   const size = byteSize(operand.type);
   let width = Math.max(1, Math.min(operand.alignment, 16) / size);
-  if (most !== undefined) width = Math.min(width, most);
+  width = Math.min(width, most ?? width, factsOf(operand.layout).widest ?? width);
   while (width > 1 && extent % width !== 0) width /= 2;
   return width;
 }

@@ -8,6 +8,7 @@ import { explainPlan } from "./explain.ts";
 import { kernelOf } from "./identity.ts";
 import type { GemmKind } from "./kind.ts";
 import { type GemmOptions, type Resolved, resolve } from "./resolve.ts";
+import type { MatrixSource } from "./source.ts";
 import {
   type BoundStages,
   bindStages,
@@ -34,7 +35,11 @@ export interface GemmPlan {
 }
 
 /** Plans `D = alpha · A · B + beta · C`: checks, chooses, compiles and binds. */
-export async function planGemm(a: DeviceArray, b: DeviceArray, options: GemmOptions = {}): Promise<GemmPlan> {
+export async function planGemm(
+  a: DeviceArray | MatrixSource,
+  b: DeviceArray | MatrixSource,
+  options: GemmOptions = {},
+): Promise<GemmPlan> {
   const resolved = resolve(a, b, options);
   try {
     return await bindPlan(resolved, options.signal);
@@ -107,15 +112,19 @@ function planOf(
 }
 
 /**
- * D = alpha · A · B + beta · C. A is m x k, B is k x n, in row- or column-major order (`.transposed` is free) with any
- * leading dimension; any sizes, 0 included. Resolves when the work is enqueued.
+ * D = alpha · A · B + beta · C. A is m x k, B is k x n: arrays in row- or column-major order (`.transposed` is free) with
+ * any leading dimension, or structured matrices such as {@link diagonal}; any sizes, 0 included. Resolves when the work is enqueued.
  *
  * Sums of 16-bit floats are made in f32, of integers in i32 (wrapping); D rounds once to its type, integers saturate.
  * f16 results beyond 65,504 become infinite. Order of summation: K steps in order, inside a step as the matrix instruction does.
  *
  * @throws ShapeError, TypeMismatchError, ArgumentError, UnsupportedError before anything reaches the device
  */
-export async function gemm(a: DeviceArray, b: DeviceArray, options: GemmOptions = {}): Promise<DeviceArray> {
+export async function gemm(
+  a: DeviceArray | MatrixSource,
+  b: DeviceArray | MatrixSource,
+  options: GemmOptions = {},
+): Promise<DeviceArray> {
   const plan = await planGemm(a, b, options);
   try {
     plan.run();

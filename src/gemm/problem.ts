@@ -18,16 +18,15 @@ import {
   u32,
   u64,
 } from "../lang/index.ts";
-import type { Device, DeviceArray } from "../runtime/array.ts";
-import type { OperandKind } from "./kind.ts";
-import { denseLayout } from "./layouts/layout.ts";
+import { type Device, DeviceArray } from "../runtime/array.ts";
+import { checkExtras, commonAlignment } from "./extras.ts";
+import { denseLayout, factsOf } from "./layouts/layout.ts";
 import type { OperatorTypes } from "./operators/operator.ts";
+import type { InputOperand, MatrixSource } from "./source.ts";
 
-/** One matrix of a problem. */
-export interface MatrixOperand extends OperandKind {
+/** A dense matrix of a problem. */
+export interface MatrixOperand extends InputOperand {
   readonly array: DeviceArray;
-  /** Elements between lines. */
-  readonly leading: number;
 }
 
 /** D = alpha · A · B + beta · C with A m x k and B k x n. */
@@ -36,15 +35,12 @@ export interface Problem {
   readonly m: number;
   readonly n: number;
   readonly k: number;
-  readonly a: MatrixOperand;
-  readonly b: MatrixOperand;
+  readonly a: InputOperand;
+  readonly b: InputOperand;
   readonly types: OperatorTypes;
   /** Type of D where none is given. */
   readonly outputType: StorageType;
 }
-
-/** Alignments that layouts tell apart, in bytes. */
-const alignments = [16, 8, 4, 2, 1] as const;
 
 /**
  * How a matrix lies in its array.
@@ -75,9 +71,18 @@ export function matrixOperand(array: DeviceArray, name: string): MatrixOperand {
   const leading = lines <= 1 ? Math.max(length, 1) : stride;
   const size = byteSize(type);
   const bytes = [offset * size, ...(lines <= 1 ? [] : [leading * size])];
-  const alignment =
-    alignments.find((unit) => unit >= size && bytes.every((count) => count % unit === 0)) ?? size;
-  return { array, type, layout: denseLayout(major), leading, alignment };
+  const alignment = Math.max(size, commonAlignment(bytes));
+  const { label } = array;
+  return {
+    array,
+    label,
+    shape: [rows, columns],
+    type,
+    layout: denseLayout(major),
+    leading,
+    alignment,
+    extras: [],
+  };
 }
 
 /** What the caller may say about types. */
@@ -141,18 +146,47 @@ function integerTypes(a: StorageType, b: StorageType): OperatorTypes {
   return { a, b, accumulator: a };
 }
 
-/** Checks A and B and how they go together. */
-export function problemOf(a: DeviceArray, b: DeviceArray, choices: TypeChoices): Problem {
-  a.check("gemm: A");
-  b.check("gemm: B");
-  if (a.device !== b.device)
+/** A or B as an operand, and the device that it is on. */
+function inputOperand(
+  given: DeviceArray | MatrixSource,
+  name: "A" | "B",
+): { readonly operand: InputOperand; readonly device: Device | undefined } {
+  if (given instanceof DeviceArray) {
+    given.check(`gemm: ${name}`);
+    return { operand: matrixOperand(given, name), device: given.device };
+  }
+  if (typeof given !== "object" || given === null || !("layout" in given)) {
     throw new ArgumentError(
-      `gemm: A is on ${a.device.name} and B on ${b.device.name}; both must be on one device`,
+      `gemm: ${name} is a device array or a structured matrix such as diagonal(vector), not ${String(given)}`,
     );
-  const left = matrixOperand(a, "A");
-  const right = matrixOperand(b, "B");
-  const [m, k] = a.shape;
-  const [inner, n] = b.shape;
+  }
+  given.array?.check(`gemm: ${name}`);
+  return { operand: given, device: given.device };
+}
+
+/** Checks A and B and how they go together. */
+export function problemOf(
+  a: DeviceArray | MatrixSource,
+  b: DeviceArray | MatrixSource,
+  choices: TypeChoices,
+): Problem {
+  const [left, right] = [inputOperand(a, "A"), inputOperand(b, "B")];
+  const device = left.device ?? right.device;
+  if (device === undefined) {
+    throw new ArgumentError(
+      `gemm: A (${a.label}) and B (${b.label}) are on no device; one of them must be, to say where the product is made`,
+    );
+  }
+  for (const { device: other } of [left, right]) {
+    if (other === undefined || other === device) continue;
+    throw new ArgumentError(
+      `gemm: A is on ${device.name} and B on ${other.name}; both must be on one device`,
+    );
+  }
+  checkExtras("A", left.operand.extras, device);
+  checkExtras("B", right.operand.extras, device);
+  const [m, k] = left.operand.shape;
+  const [inner, n] = right.operand.shape;
   if (k !== inner) {
     throw new ShapeError(
       `gemm: A is ${m} x ${k} and B is ${inner} x ${n}; A's columns must equal B's rows${hintTransposed(m, k, inner, n)}`,
@@ -163,7 +197,7 @@ export function problemOf(a: DeviceArray, b: DeviceArray, choices: TypeChoices):
   const outputType = narrowFloat
     ? a.type
     : ((types.accumulator === f32 && types.a === f16 ? f16 : types.accumulator) as StorageType);
-  return { device: a.device, m, n, k, a: left, b: right, types, outputType };
+  return { device, m, n, k, a: left.operand, b: right.operand, types, outputType };
 }
 
 function hintTransposed(m: number, k: number, inner: number, n: number): string {
@@ -191,7 +225,7 @@ export function resultOperand(array: DeviceArray, name: "C" | "D", problem: Prob
 
 /** D's lines must not run into each other: each element is written by one thread. */
 function checkOwnElements(operand: MatrixOperand): void {
-  const [rows, columns] = operand.array.shape;
+  const [rows, columns] = operand.shape;
   const length = operand.layout.major === "row" ? columns : rows;
   const lines = operand.layout.major === "row" ? rows : columns;
   if (lines > 1 && operand.leading < length) {
@@ -204,7 +238,7 @@ function checkOwnElements(operand: MatrixOperand): void {
 /** The bytes that a matrix spans in its allocation. */
 function span(operand: MatrixOperand): readonly [number, number] {
   const { array, leading, layout } = operand;
-  const [rows, columns] = array.shape;
+  const [rows, columns] = operand.shape;
   const size = byteSize(array.type);
   const [lines, length] = layout.major === "row" ? [rows, columns] : [columns, rows];
   if (rows === 0 || columns === 0) return [0, 0];
@@ -212,16 +246,25 @@ function span(operand: MatrixOperand): readonly [number, number] {
   return [first, first + ((lines - 1) * leading + length) * size];
 }
 
-/** Whether two matrices share memory. Interleaved matrices of one leading dimension are told apart. */
-export function overlap(x: MatrixOperand, y: MatrixOperand): boolean {
-  if (x.array.allocation !== y.array.allocation) return false;
+function isDense(operand: InputOperand): operand is MatrixOperand {
+  return operand.array !== undefined && factsOf(operand.layout).movement === "box";
+}
+
+/**
+ * Whether two matrices share memory. Interleaved dense matrices of one leading dimension are told apart; of a structured
+ * one the whole allocation counts as its memory.
+ */
+export function overlap(x: MatrixOperand, y: InputOperand): boolean {
+  const { allocation } = x.array;
+  const extras = y.extras.some((extra) => extra instanceof DeviceArray && extra.allocation === allocation);
+  if (extras || y.array?.allocation !== allocation) return extras;
+  if (!isDense(y)) return true;
   const [first, last] = span(x);
   const [begin, end] = span(y);
   if (first >= end || begin >= last) return false;
   const sameLines = x.layout.major === y.layout.major && x.leading === y.leading && x.type === y.type;
   if (!sameLines) return true;
-  const length = (operand: MatrixOperand): number =>
-    operand.array.shape[operand.layout.major === "row" ? 1 : 0];
+  const length = (operand: MatrixOperand): number => operand.shape[operand.layout.major === "row" ? 1 : 0];
   const distance = (((y.array.offset - x.array.offset) % x.leading) + x.leading) % x.leading;
   return distance < length(x) || distance + length(y) > x.leading;
 }

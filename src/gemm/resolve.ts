@@ -8,6 +8,7 @@ import type { TargetFacts } from "../target/facts.ts";
 import { fits as holds } from "../types/convert.ts";
 import { defaultEpilogue, type Epilogue } from "./epilogues/epilogue.ts";
 import { type EpilogueStep, stepKind, stepOf } from "./epilogues/step.ts";
+import { type Bound, checkExtras, extraKind } from "./extras.ts";
 import { type GemmKind, scaleTypeOf } from "./kind.ts";
 import { fma } from "./operators/fma.ts";
 import { hasMma, mmaSync } from "./operators/mma.ts";
@@ -19,7 +20,8 @@ import { identical, type MatrixOperand, overlap, type Problem, problemOf, result
 import { registerStagedSchedule } from "./schedules/register-staged.ts";
 import type { GemmLaunch, Schedule, UnscheduledKind } from "./schedules/schedule.ts";
 import { warpgroupSchedule } from "./schedules/warpgroup.ts";
-import type { Transform, Transforms } from "./transforms.ts";
+import type { InputOperand, MatrixSource } from "./source.ts";
+import { type GivenTransforms, type Transform, type Transforms, unboundTransforms } from "./transforms.ts";
 
 /** What `gemm` can be told beside its two matrices. */
 export interface GemmOptions {
@@ -42,10 +44,12 @@ export interface GemmOptions {
   /** How data moves; the fastest that everything else permits, unless given. */
   readonly schedule?: "warpgroup" | "register-staged";
   readonly params?: GemmParams;
-  readonly transforms?: Transforms;
+  /** Functions of elements and coordinates on the eight streams; {@link bound} gives one arrays and numbers of its own. */
+  readonly transforms?: GivenTransforms;
   /** Steps between the combination with C and D: arrays' steps such as {@link bias}, functions of an element; or another way for D to leave. */
   readonly epilogue?: Epilogue | readonly (EpilogueStep | Transform)[];
-  readonly predicate?: Predicate;
+  /** Which K steps count, beside what A's and B's structure says: the steps that count for all of them are taken. */
+  readonly predicate?: Predicate | Bound<Predicate>;
   readonly signal?: AbortSignal;
 }
 
@@ -85,7 +89,11 @@ function defaultOperator({ types, device, a, b }: Problem, transforms: Transform
 }
 
 /** Checks a problem and chooses its kind. D is allocated if none is given. */
-export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): Resolved {
+export function resolve(
+  a: DeviceArray | MatrixSource,
+  b: DeviceArray | MatrixSource,
+  options: GemmOptions,
+): Resolved {
   const problem = problemOf(a, b, options);
   const { device, types, m, n } = problem;
   const scale = scaleTypeOf(types.accumulator);
@@ -110,7 +118,8 @@ export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): R
       `gemm: alpha and C multiply and add, which the ${options.operator.name} operator does not; leave alpha at 1 and C out`,
     );
   }
-  const operator = options.operator ?? defaultOperator(problem, options.transforms);
+  const { transforms, predicate, extras } = components(problem, options);
+  const operator = options.operator ?? defaultOperator(problem, transforms);
   const custom = options.epilogue !== undefined && "run" in options.epilogue ? options.epilogue : undefined;
   const steps = (
     custom === undefined ? ((options.epilogue ?? []) as readonly (EpilogueStep | Transform)[]) : []
@@ -122,10 +131,11 @@ export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): R
     c: c === undefined ? undefined : kindOf(c),
     types,
     operator,
-    transforms: options.transforms ?? {},
+    transforms,
     epilogue: custom ?? defaultEpilogue,
     steps: steps.map((step) => stepKind(step, { m, n })),
-    predicate: options.predicate ?? everyStep,
+    predicate,
+    extras: Object.fromEntries(Object.entries(extras).map(([owner, list]) => [owner, list.map(extraKind)])),
   };
   const outputType = options.type ?? problem.outputType;
   const d = given ?? resultOperand(device.empty(outputType, [m, n]), "D", problem);
@@ -133,7 +143,7 @@ export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): R
     const partial = { ...base, d: kindOf(d) };
     // With alpha = 0 there are no K steps, and A and B are not read.
     const k = Number(alpha) === 0 ? 0 : problem.k;
-    const launch = { problem, k, c, d, alpha, beta, steps };
+    const launch = { problem, k, c, d, alpha, beta, steps, extras };
     const { schedule, refused } = chooseSchedule(partial, launch, options, device.facts);
     const params = options.params ?? schedule.params(partial, launch, device.facts);
     const kind = { ...partial, schedule: schedule.name, params };
@@ -143,6 +153,20 @@ export function resolve(a: DeviceArray, b: DeviceArray, options: GemmOptions): R
     if (given === undefined) d.array.dispose();
     throw error;
   }
+}
+
+/** Transforms and predicate as they are compiled in, and what they and the layouts take at run time. */
+function components(
+  { a, b, device }: Problem,
+  options: GemmOptions,
+): Pick<GemmKind, "transforms" | "predicate"> & Pick<GemmLaunch, "extras"> {
+  const { transforms, extras } = unboundTransforms(options.transforms ?? {});
+  const given = options.predicate ?? everyStep;
+  const predicate = "component" in given ? given : { component: given, extras: [] };
+  const all = { ...extras, a: a.extras, b: b.extras, predicate: predicate.extras };
+  for (const [owner, list] of Object.entries(all)) checkExtras(owner, list, device);
+  const taken = Object.entries(all).filter(([, list]) => list.length > 0);
+  return { transforms, predicate: predicate.component, extras: Object.fromEntries(taken) };
 }
 
 /** A step's arrays live on the problem's device; what a step writes is nobody else's. */
@@ -156,7 +180,7 @@ function checkSteps(steps: readonly EpilogueStep[], problem: Problem, d: MatrixO
       }
       if (behaviour.operands[j].access !== "write") return;
       const others = [problem.a.array, problem.b.array, ...(d === undefined ? [] : [d.array])];
-      if (others.some((other) => other.allocation === array.allocation)) {
+      if (others.some((other) => other?.allocation === array.allocation)) {
         throw new ArgumentError(
           `gemm: ${behaviour.name} writes to the memory of A, B or D; give it an array of its own`,
         );
@@ -217,7 +241,7 @@ function misfit(
   }
 }
 
-function kindOf({ type, layout, alignment }: MatrixOperand): GemmKind["a"] {
+function kindOf({ type, layout, alignment }: InputOperand): GemmKind["a"] {
   return { type, layout, alignment };
 }
 

@@ -10,13 +10,11 @@ import {
   Vector,
   vector,
 } from "../lang/index.ts";
+import type { ElementCoordinates } from "./coordinates.ts";
+import type { Bound, ExtraArgument, ExtrasOf, ExtraValue, ExtraValues } from "./extras.ts";
 import type { Elements } from "./layouts/layout.ts";
 
-/** Coordinates of an element in its whole matrix. */
-export interface ElementCoordinates {
-  readonly row: Value<I32>;
-  readonly column: Value<I32>;
-}
+export type { ElementCoordinates } from "./coordinates.ts";
 
 /** A function of one element. It may change the element type. */
 export type Transform = (x: AnyValue, at: ElementCoordinates) => AnyValue;
@@ -31,6 +29,93 @@ export interface Transforms {
   readonly b?: { readonly globalToShared?: Transform; readonly sharedToRegister?: Transform };
   readonly c?: { readonly globalToShared?: Transform; readonly sharedToRegister?: Transform };
   readonly d?: { readonly registerToShared?: Transform; readonly sharedToGlobal?: Transform };
+}
+
+/** A transform that takes arrays or numbers of its own: `extras` are what it was bound to. */
+export type TransformWithExtras = (
+  x: AnyValue,
+  at: ElementCoordinates,
+  extras: readonly ExtraValue[],
+) => AnyValue;
+
+/**
+ * A transform with arrays and numbers of its own, which are arguments of the kernel: other arrays of the same types run
+ * the same kernel. The function receives arrays as bare storage, numbers as values.
+ *
+ *     bound((x, { row }, [v]) => x.mul(v.loadAt(row)), factors)
+ */
+export function bound<const E extends readonly ExtraArgument[]>(
+  component: (x: AnyValue, at: ElementCoordinates, extras: ExtraValues<E>) => AnyValue,
+  ...extras: E
+): Bound<TransformWithExtras> {
+  return { component: component as unknown as TransformWithExtras, extras };
+}
+
+type Streams<T> = { readonly [Operand in keyof Transforms]?: Partial<Record<string, T>> };
+
+/** Transforms as they are given: a function, or one bound to arrays and numbers by {@link bound}. */
+export interface GivenTransforms {
+  readonly a?: { readonly globalToShared?: GivenTransform; readonly sharedToRegister?: GivenTransform };
+  readonly b?: { readonly globalToShared?: GivenTransform; readonly sharedToRegister?: GivenTransform };
+  readonly c?: { readonly globalToShared?: GivenTransform; readonly sharedToRegister?: GivenTransform };
+  readonly d?: { readonly registerToShared?: GivenTransform; readonly sharedToGlobal?: GivenTransform };
+}
+
+/** A transform on one stream. */
+export type GivenTransform = Transform | Bound<TransformWithExtras>;
+
+/** Replaces the transform of every stream; `owner` names the stream among the kernel's extras. */
+function mapStreams<T, R>(streams: Streams<T>, change: (transform: T, owner: string) => R): Streams<R> {
+  const changed = Object.entries(streams).map(([operand, stages]) => {
+    const given = Object.entries(stages ?? {}).filter(([, transform]) => transform !== undefined);
+    const entries = given.map(([stage, transform]) => [stage, change(transform as T, `${operand}_${stage}`)]);
+    return [operand, Object.fromEntries(entries)] as const;
+  });
+  return Object.fromEntries(changed.filter(([, stages]) => Object.keys(stages).length > 0));
+}
+
+/** The functions of given transforms, and what they are bound to. */
+export function unboundTransforms(given: GivenTransforms): {
+  readonly transforms: Transforms;
+  readonly extras: ExtrasOf<ExtraArgument>;
+} {
+  const extras: Record<string, readonly ExtraArgument[]> = {};
+  const transforms = mapStreams<GivenTransform, unknown>(given, (transform, owner) => {
+    if (typeof transform === "function") return transform;
+    extras[owner] = transform.extras;
+    return transform.component;
+  });
+  return { transforms: transforms as Transforms, extras };
+}
+
+/** Extents of the matrices that transforms run beyond: tiles of A and B may stand over their edges. */
+export interface Extents {
+  readonly m: Value<I32>;
+  readonly n: Value<I32>;
+  readonly k: Value<I32>;
+}
+
+/**
+ * Transforms inside the kernel: functions of element and coordinates, whatever they are bound to. Those that are bound
+ * are never asked beyond the edges of A and B, where they would read outside their arrays: they see the last row or column
+ * there, and what they make of it counts for nothing.
+ */
+export function closedTransforms(
+  transforms: Transforms,
+  extras: ExtrasOf<ExtraValue>,
+  { m, n, k }: Extents,
+): Transforms {
+  const edges: Readonly<Record<string, readonly [Value<I32>, Value<I32>]>> = { a: [m, k], b: [k, n] };
+  const close = (transform: TransformWithExtras, owner: string): Transform => {
+    const own = extras[owner];
+    if (own === undefined) return transform as Transform;
+    const edge = edges[owner[0]];
+    if (edge === undefined) return (x, at) => transform(x, at, own);
+    const [rows, columns] = edge;
+    return (x, { row, column }) =>
+      transform(x, { row: row.min(rows.sub(1)), column: column.min(columns.sub(1)) }, own);
+  };
+  return mapStreams(transforms as Streams<TransformWithExtras>, close) as Transforms;
 }
 
 /** Values as one value or vector. */

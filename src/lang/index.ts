@@ -108,6 +108,7 @@ export {
   type ParameterDescriptor,
   type ParameterDescriptors,
   type ScalarArgument,
+  type ScalarType,
   type TensorMapDescriptor,
   tensorMap,
 } from "./parameters.ts";

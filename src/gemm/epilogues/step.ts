@@ -12,8 +12,6 @@ import {
   type GlobalArray,
   type Index,
   index,
-  inout,
-  input,
   type ParameterDescriptors,
   type StorageType,
   type Value,
@@ -21,6 +19,14 @@ import {
   vector,
 } from "../../lang/index.ts";
 import type { DeviceArray } from "../../runtime/array.ts";
+import {
+  commonAlignment,
+  type ExtraArgument,
+  type ExtraKind,
+  extraArguments,
+  extraParameters,
+  extraValues,
+} from "../extras.ts";
 import type { ElementCoordinates, Transform } from "../transforms.ts";
 
 /** Neighbouring elements of D that a step sees together. */
@@ -134,18 +140,17 @@ export function stepOf(step: EpilogueStep | Transform): EpilogueStep {
 
 const functions: WeakMap<Transform, EpilogueStep> = new WeakMap();
 
+/** A step's arrays as extras: each array, and the leading dimension after each matrix. */
+function stepExtras({ operands }: StepKind): readonly ExtraKind[] {
+  return operands.flatMap(({ type, access, alignment, shape }): readonly ExtraKind[] => [
+    { array: true, type, access, alignment },
+    ...(shape === "matrix" ? [{ array: false, type: index } as const] : []),
+  ]);
+}
+
 /** Parameters of the steps' arrays. */
 export function stepParameters(steps: readonly StepKind[]): ParameterDescriptors {
-  return Object.fromEntries(
-    steps.flatMap(({ operands }, i) =>
-      operands.flatMap((operand, j) => {
-        const array = operand.access === "read" ? input(operand.type, 0) : inout(operand.type, 0);
-        const entries: [string, typeof array | typeof index][] = [[`step${i}array${j}`, array]];
-        if (operand.shape === "matrix") entries.push([`step${i}leading${j}`, index]);
-        return entries;
-      }),
-    ),
-  );
+  return Object.assign({}, ...steps.map((step, i) => extraParameters(`step${i}`, stepExtras(step))));
 }
 
 /** The steps' arrays inside the kernel, by step. */
@@ -153,25 +158,23 @@ export function stepOperands(
   steps: readonly StepKind[],
   args: Readonly<Record<string, unknown>>,
 ): readonly (readonly StepOperand[])[] {
-  return steps.map(({ operands }, i) =>
-    operands.map((operand, j) => {
-      const array = args[`step${i}array${j}`] as GlobalArray<StorageType>;
-      return new StepOperand(operand, array, args[`step${i}leading${j}`] as Value<Index> | undefined);
-    }),
-  );
+  return steps.map((step, i) => {
+    const values = extraValues(`step${i}`, stepExtras(step), args).values();
+    return step.operands.map((operand) => {
+      const array = values.next().value as GlobalArray<StorageType>;
+      const leading = operand.shape === "matrix" ? (values.next().value as Value<Index>) : undefined;
+      return new StepOperand(operand, array, leading);
+    });
+  });
 }
 
 /** Host arguments of the steps' arrays. */
 export function stepArguments(steps: readonly EpilogueStep[]): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(
-    steps.flatMap(({ behaviour, arrays }, i) =>
-      arrays.flatMap((array, j) => {
-        const entries: [string, unknown][] = [[`step${i}array${j}`, array]];
-        if (behaviour.operands[j].shape === "matrix") entries.push([`step${i}leading${j}`, leadingOf(array)]);
-        return entries;
-      }),
-    ),
-  );
+  const extras = ({ behaviour, arrays }: EpilogueStep): readonly ExtraArgument[] =>
+    arrays.flatMap((array, j): readonly ExtraArgument[] =>
+      behaviour.operands[j].shape === "matrix" ? [array, { type: index, value: leadingOf(array) }] : [array],
+    );
+  return Object.assign({}, ...steps.map((step, i) => extraArguments(`step${i}`, extras(step))));
 }
 
 function leadingOf(array: DeviceArray): number {
@@ -211,6 +214,8 @@ export function stepKind(step: EpilogueStep, size: { readonly m: number; readonl
 
 function alignmentOf(array: DeviceArray): number {
   const size = byteSize(array.type);
-  const bytes = [array.offset * size, ...(array.shape.length === 2 ? [leadingOf(array) * size] : [])];
-  return [16, 8, 4, 2, 1].find((unit) => bytes.every((count) => count % unit === 0)) ?? size;
+  return commonAlignment([
+    array.offset * size,
+    ...(array.shape.length === 2 ? [leadingOf(array) * size] : []),
+  ]);
 }

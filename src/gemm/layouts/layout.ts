@@ -7,14 +7,20 @@
 import {
   type AnyValue,
   type AnyVector,
+  type Bool,
+  type I32,
   type Index,
+  type IndexOperand,
   type LinearArray,
   type StorageType,
   Value,
   Vector,
   type VectorLanes,
 } from "../../lang/index.ts";
-import { type Coordinate, linearise, plus, type Stride, type Tile } from "../../tile/index.ts";
+import { type Coordinate, linearise, plus, type Stride, type Tile, translate } from "../../tile/index.ts";
+import type { ElementCoordinates } from "../coordinates.ts";
+import type { ExtraValue } from "../extras.ts";
+import type { Predicate } from "../predicate.ts";
 
 /** Rows R and columns C of a matrix. */
 export type MatrixTile = Tile<"R" | "C">;
@@ -23,6 +29,24 @@ export type MatrixTile = Tile<"R" | "C">;
 export interface MatrixPlace {
   readonly origin: Coordinate;
   readonly leading: Stride;
+  /** What the layout takes at run time beside the array, in its own order. */
+  readonly extras?: readonly ExtraValue[];
+  /** What elements that are not stored count as: the operator's zero. 0 unless given. */
+  readonly zero?: number;
+}
+
+/** What can be done with a layout's elements. What is left unsaid is the cautious answer. */
+export interface LayoutFacts {
+  /**
+   * Which machinery can move them to shared memory: "box", lines at one distance, as tensor maps and asynchronous copies
+   * read them; "run", the elements of an access follow each other in memory from {@link Layout.position} on, as
+   * asynchronous copies read them; "registers", they must pass through registers.
+   */
+  readonly movement: "box" | "run" | "registers";
+  /** Most elements of one access along the major direction; what alignment allows unless given. */
+  readonly widest?: number;
+  /** There is no array: loads are functions of coordinates and extras. */
+  readonly pure?: boolean;
 }
 
 /** One element or several as one access. */
@@ -42,6 +66,34 @@ export interface Layout {
   load(source: LinearArray<StorageType>, place: MatrixPlace, tile: MatrixTile): Elements;
   /** Stores to all elements of `tile`, as one access. */
   store(target: LinearArray<StorageType>, place: MatrixPlace, tile: MatrixTile, value: Elements): void;
+  /** Elements pass through registers one by one unless said otherwise. */
+  readonly facts?: LayoutFacts;
+  /** Where the first element of an access lies; given by layouts whose movement is "box" or "run". */
+  position?(place: MatrixPlace, tile: MatrixTile): IndexOperand;
+  /** Which elements there are, of a layout that leaves some out: the others count as nothing, whatever transforms make of them. */
+  counts?(row: Value<I32>, column: Value<I32>, extras: readonly ExtraValue[]): Value<Bool>;
+  /** Which K steps count with such a matrix as A and as B; `extras` are the layout's. Every step unless given. */
+  readonly steps?: { readonly a: Predicate; readonly b: Predicate };
+}
+
+/** The facts of a layout. */
+export function factsOf(layout: Layout): LayoutFacts {
+  return layout.facts ?? { movement: "registers", widest: 1 };
+}
+
+/** Coordinates of a tile's first element. */
+export function firstElement(tile: MatrixTile): ElementCoordinates {
+  return { row: tile.origin("R") as Value<I32>, column: tile.origin("C") as Value<I32> };
+}
+
+/** Elements of a tile that is one access, and the direction in which they are neighbours. */
+export function runOf(tile: MatrixTile): { readonly count: number; readonly along: "R" | "C" } {
+  return { count: tile.size.R * tile.size.C, along: tile.size.C > 1 ? "C" : "R" };
+}
+
+/** Element `e` of a tile that is one access. */
+export function elementOf(tile: MatrixTile, e: number): MatrixTile {
+  return translate(tile, { [runOf(tile).along]: e } as never).resize({ R: 1, C: 1 }) as MatrixTile;
 }
 
 /** A dense matrix whose lines follow each other at the leading dimension. */
@@ -60,6 +112,8 @@ function dense(major: "row" | "column"): Layout {
     major,
     leading: (rows, columns) => (major === "row" ? columns : rows),
     length: (rows, columns) => rows * columns,
+    facts: { movement: "box" },
+    position,
     load(source, place, tile) {
       const lanes = tile.size.R * tile.size.C;
       const at = position(place, tile);
@@ -88,6 +142,17 @@ export function padded(inner: Layout, padding: number): Layout {
     length: (rows, columns) => leading(rows, columns) * (inner.major === "row" ? rows : columns),
   };
 }
+
+/** The one layout with this name: components are found by identity, and equal parameters must give the same object. */
+export function interned(name: string, make: (name: string) => Layout): Layout {
+  const known = layouts.get(name);
+  if (known !== undefined) return known;
+  const made = make(name);
+  layouts.set(name, made);
+  return made;
+}
+
+const layouts: Map<string, Layout> = new Map();
 
 /** The dense layout of a direction. */
 export function denseLayout(major: "row" | "column"): Layout {

@@ -30,13 +30,15 @@ import {
 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { subdivide, tile } from "../../tile/index.ts";
-import { stepArguments, stepOperands } from "../epilogues/step.ts";
+import { stepOperands } from "../epilogues/step.ts";
+import { allExtraValues } from "../extras.ts";
 import { chooseParams } from "../heuristics.ts";
 import { accessWidth, type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { SharedTile } from "../operators/operator.ts";
 import { checkParams } from "../params.ts";
-import type { OutputTile } from "../predicate.ts";
-import { type GemmArguments, gemmParameters } from "./kernel-interface.ts";
+import { intersection, sequenceOf } from "../predicate.ts";
+import { closedTransforms } from "../transforms.ts";
+import { type GemmArguments, gemmArguments, gemmParameters } from "./kernel-interface.ts";
 import { type Schedule, tilesOf } from "./schedule.ts";
 import { planShared, sharedBytesOf, stageTile, stagingOf } from "./shared-plan.ts";
 import { StagedCopy } from "./staged-copy.ts";
@@ -76,30 +78,36 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
   const stageB = (stage: Value<I32> | number): SharedTile =>
     stageTile(sharedB, plan.b, stage, plan.stageBytes.b / byteSize(operator.shared.b));
 
+  const extras = allExtraValues(kind.extras, args as unknown as Readonly<Record<string, unknown>>);
+  const transforms = closedTransforms(kind.transforms, extras, args);
   const threads = block.size;
   const copyA = new StagedCopy({
     source: args.a,
+    type: kind.a.type,
     layout: kind.a.layout,
     leading: args.leadingA,
+    extras: extras.a ?? [],
     rows: m,
     columns: k,
     tile: { rows: extents.m, columns: extents.k },
     threads,
     width: accessWidth(kind.a, kind.a.layout.major === "row" ? extents.k : extents.m, kind.params.copies?.a),
-    transform: kind.transforms.a?.globalToShared,
+    transform: transforms.a?.globalToShared,
     outside: operator.outside ?? 0,
     depth: "C",
   });
   const copyB = new StagedCopy({
     source: args.b,
+    type: kind.b.type,
     layout: kind.b.layout,
     leading: args.leadingB,
+    extras: extras.b ?? [],
     rows: k,
     columns: n,
     tile: { rows: extents.k, columns: extents.n },
     threads,
     width: accessWidth(kind.b, kind.b.layout.major === "row" ? extents.n : extents.k, kind.params.copies?.b),
-    transform: kind.transforms.b?.globalToShared,
+    transform: transforms.b?.globalToShared,
     outside: operator.outside ?? 0,
     depth: "R",
   });
@@ -121,11 +129,16 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     subgroup.index,
     warps.m * warps.n,
   );
-  const product = new WarpProduct(kind, operator, warp.base as never, args, output);
+  const product = new WarpProduct(kind, operator, warp.base as never, args, output, transforms, extras);
 
   const steps = k.ceilDiv(extents.k);
-  const tileOfBlock: OutputTile = { ...output, rows: extents.m, columns: extents.n, depth: extents.k };
-  const step = variable(i32, kind.predicate.next(tileOfBlock, k.mul(0)));
+  const tileOfBlock = { ...output, rows: extents.m, columns: extents.n, depth: extents.k, steps };
+  const counted = intersection([
+    ...sequenceOf(kind.a.layout.steps?.a, extras.a ?? []),
+    ...sequenceOf(kind.b.layout.steps?.b, extras.b ?? []),
+    ...sequenceOf(kind.predicate, extras.predicate ?? []),
+  ]);
+  const step = variable(i32, counted.next(tileOfBlock, k.mul(0)));
   const stage = variable(i32, 0);
   when(step.value.lt(steps), () => {
     const first = step.value;
@@ -137,7 +150,7 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     () => step.value.lt(steps),
     () => {
       const present = step.value;
-      const next = kind.predicate.next(tileOfBlock, present.add(1));
+      const next = counted.next(tileOfBlock, present.add(1));
       const more: Condition = next.lt(steps);
       const here = stage.value;
       const there = here.xor(1);
@@ -186,7 +199,7 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
         : { matrix: { memory: args.c, layout: kind.c.layout, leading: args.leadingC }, beta: args.beta },
     target: d,
     width: Math.min(...widths),
-    transforms: kind.transforms,
+    transforms,
     steps: kind.steps,
     stepOperands: stepOperands(kind.steps, args as unknown as Readonly<Record<string, unknown>>),
   });
@@ -201,23 +214,7 @@ export const registerStagedSchedule: Schedule = {
     checkParams(kind.params, kind.operator.create(kind.types, facts), facts.subgroup.width);
   },
   kernel: registerStagedKernel,
-  arguments(kind, { problem, c, d, k, alpha, beta, steps }) {
-    const { a, b, m, n } = problem;
-    return {
-      a: a.array,
-      b: b.array,
-      d: d.array,
-      m,
-      n,
-      k,
-      leadingA: a.leading,
-      leadingB: b.leading,
-      leadingD: d.leading,
-      alpha,
-      ...(kind.c === undefined || c === undefined ? {} : { c: c.array, leadingC: c.leading, beta }),
-      ...stepArguments(steps),
-    };
-  },
+  arguments: gemmArguments,
   blocks: (kind, launch) => tilesOf(launch, kind.params),
   operatorName: (kind, facts) => kind.operator.create(kind.types, facts).name,
   describe(kind, facts) {

@@ -4,6 +4,7 @@
 import type { Kernel } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import type { EpilogueStep } from "../epilogues/step.ts";
+import type { ExtraArgument, ExtrasOf } from "../extras.ts";
 import type { GemmKind } from "../kind.ts";
 import type { GemmParams } from "../params.ts";
 import type { MatrixOperand, Problem } from "../problem.ts";
@@ -22,6 +23,8 @@ export interface GemmLaunch {
   readonly alpha: number | bigint;
   readonly beta: number | bigint;
   readonly steps: readonly EpilogueStep[];
+  /** What layouts, transforms and the predicate take at run time. */
+  readonly extras: ExtrasOf<ExtraArgument>;
 }
 
 /** A way of moving data through a block. */

@@ -24,15 +24,21 @@ import {
   when,
 } from "../../lang/index.ts";
 import { parallelise, type Tile, tile, translate } from "../../tile/index.ts";
-import type { Elements, Layout } from "../layouts/layout.ts";
+import type { ElementCoordinates } from "../coordinates.ts";
+import type { ExtraValue } from "../extras.ts";
+import { type Elements, factsOf, type Layout, type MatrixTile } from "../layouts/layout.ts";
 import type { SharedTile } from "../operators/operator.ts";
 import { convertedRuns, joined, separate, type Transform } from "../transforms.ts";
 
 /** What one copy engine moves. */
 export interface StagedCopyOptions {
-  readonly source: GlobalArray<StorageType>;
+  /** Undefined for a pure layout. */
+  readonly source: GlobalArray<StorageType> | undefined;
+  readonly type: StorageType;
   readonly layout: Layout;
   readonly leading: Value<Index>;
+  /** What the layout takes at run time. */
+  readonly extras: readonly ExtraValue[];
   /** Extents of the whole matrix. */
   readonly rows: Value<I32>;
   readonly columns: Value<I32>;
@@ -68,24 +74,17 @@ export class StagedCopy {
     const { index } = thread;
     this.#subTiles = parallelise(whole, size, index, entities, { fastest: along });
     this.#active = entities === threads ? true : index.lt(entities);
-    this.#staging = new Fragment(
-      options.source.type,
-      width as Lanes,
-      this.#subTiles.length,
-      undefined,
-      "staging",
-    );
+    this.#staging = new Fragment(options.type, width as Lanes, this.#subTiles.length, undefined, "staging");
     if (this.#active !== true) this.#staging.fill(options.outside);
   }
 
   /** Starts loading the tile that begins at (row, column). `whole` promises that all of it lies inside the matrix. */
   fetch(row: Value<I32>, column: Value<I32>, whole: Condition): void {
-    const { source, layout, leading } = this.options;
     when(this.#active, () => {
       when(whole, () => {
         this.#subTiles.forEach((part, i) => {
           const at = translate(part, { R: row, C: column });
-          this.#staging.setRegister(i, layout.load(source, { origin: 0, leading }, at));
+          this.#staging.setRegister(i, this.#load(at));
         });
       }).otherwise(() => {
         this.#subTiles.forEach((part, i) => {
@@ -96,22 +95,26 @@ export class StagedCopy {
   }
 
   /** One access near the edge: whole where it fits, else element by element. */
+  #load(at: MatrixTile): Elements {
+    const { source, layout, leading, extras, outside } = this.options;
+    return layout.load(source as GlobalArray<StorageType>, { origin: 0, leading, extras, zero: outside }, at);
+  }
+
   #fetchGuarded(part: Tile<"R" | "C">, i: number): void {
-    const { source, layout, leading, width, outside } = this.options;
-    const place = { origin: 0, leading };
+    const { type, layout, width, outside } = this.options;
     const along = layout.major === "row" ? "C" : "R";
     when(this.#loadable(part, along, width - 1), () => {
-      this.#staging.setRegister(i, layout.load(source, place, part));
+      this.#staging.setRegister(i, this.#load(part));
     }).otherwise(() => {
       if (width === 1) {
         this.#staging.setRegister(i, outside);
         return;
       }
-      const values = variables(source.type, width, outside);
+      const values = variables(type, width, outside);
       values.forEach((value, e) => {
         const single = translate(part, { [along]: e } as never).resize({ R: 1, C: 1 }) as Tile<"R" | "C">;
         when(this.#inside(single, along, 0), () => {
-          value.value = layout.load(source, place, single) as AnyValue;
+          value.value = this.#load(single) as AnyValue;
         });
       });
       this.#staging.setRegister(i, joined(values.map((value) => value.value)));
@@ -125,8 +128,8 @@ export class StagedCopy {
    */
   #loadable(part: Tile<"R" | "C">, along: "R" | "C", last: number): Value<Bool> {
     const inside = this.#inside(part, along, last);
-    if (last === 0 || along === this.options.depth) return inside;
-    const { rows, columns } = this.options;
+    const { rows, columns, layout } = this.options;
+    if (last === 0 || along === this.options.depth || factsOf(layout).movement !== "box") return inside;
     const start = part.origin(along) as Value<I32>;
     const line = part.origin(along === "R" ? "C" : "R") as Value<I32>;
     const [extent, lines] = along === "R" ? [rows, columns] : [columns, rows];
@@ -161,29 +164,36 @@ export class StagedCopy {
 
   /** The elements of one access in the shared tile's type: one run, or several where that type is wider. */
   #transformed(part: Tile<"R" | "C">, i: number, type: StorageType): readonly Elements[] {
-    const { layout, transform, rows, columns, outside } = this.options;
+    const { layout, transform, rows, columns, outside, extras } = this.options;
     const held = this.#staging.register(i);
     if (transform === undefined) return held.type === type ? [held] : convertedRuns(separate(held), type);
     const along = layout.major === "row" ? "C" : "R";
     const values = separate(held).map((value, e) => {
       const moved = translate(part, { [along]: e } as never) as Tile<"R" | "C">;
       const at = { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
-      return maskOutside(transform(value, at), at.row, at.column, rows, columns, outside);
+      const inside = counting(at, rows, columns, layout, extras);
+      return maskOutside(transform(value, at), inside, outside);
     });
     return convertedRuns(values, type);
   }
 }
 
-/** The value inside the matrix, `outside` beyond it. */
-export function maskOutside(
-  value: AnyValue,
-  row: Value<I32>,
-  column: Value<I32>,
+/** Whether an element is one: inside the matrix, and not left out by its layout. */
+export function counting(
+  { row, column }: ElementCoordinates,
   rows: Value<I32>,
   columns: Value<I32>,
-  outside: number,
-): AnyValue {
-  return select(row.lt(rows).and(column.lt(columns)), value, constant(value.type, outside));
+  layout: Layout,
+  extras: readonly ExtraValue[],
+): Value<Bool> {
+  const inside = row.lt(rows).and(column.lt(columns));
+  const counts = layout.counts?.(row, column, extras);
+  return counts === undefined ? inside : inside.and(counts);
+}
+
+/** The value where the element counts, `outside` elsewhere. */
+export function maskOutside(value: AnyValue, counts: Value<Bool>, outside: number): AnyValue {
+  return select(counts, value, constant(value.type, outside));
 }
 
 /** Stores a run of at most 16 bytes: as one access where the shared tile lies the same way, else element by element. */

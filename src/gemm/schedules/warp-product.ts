@@ -3,11 +3,12 @@
  */
 import type { I32, Value } from "../../lang/index.ts";
 import { plus, tile, translate } from "../../tile/index.ts";
+import type { ExtrasOf, ExtraValue } from "../extras.ts";
 import type { GemmKind } from "../kind.ts";
 import type { FragmentTransform, Operator, SharedTile } from "../operators/operator.ts";
-import type { Transform } from "../transforms.ts";
+import type { Transforms } from "../transforms.ts";
 import type { GemmArguments } from "./kernel-interface.ts";
-import { maskOutside } from "./staged-copy.ts";
+import { counting, maskOutside } from "./staged-copy.ts";
 
 /** What one warp multiplies. */
 export class WarpProduct {
@@ -21,6 +22,8 @@ export class WarpProduct {
     private readonly base: { readonly R: Value<I32>; readonly C: Value<I32> },
     private readonly args: GemmArguments,
     private readonly output: { readonly row: Value<I32>; readonly column: Value<I32> },
+    private readonly transforms: Transforms,
+    private readonly extras: ExtrasOf<ExtraValue>,
   ) {
     const { block: extents, warps } = kind.params;
     const down = extents.m / warps.m / operator.shape.m;
@@ -35,20 +38,9 @@ export class WarpProduct {
     const { operator, base } = this;
     const { m, n, k } = operator.shape;
     const depth = step.mul(this.kind.params.block.k);
-    const transformA = this.#transform(
-      this.kind.transforms.a?.sharedToRegister,
-      this.output.row,
-      depth,
-      this.args.m,
-      this.args.k,
-    );
-    const transformB = this.#transform(
-      this.kind.transforms.b?.sharedToRegister,
-      depth,
-      this.output.column,
-      this.args.k,
-      this.args.n,
-    );
+    const { m: rows, n: columns, k: all } = this.args;
+    const transformA = this.#transform("a", this.output.row, depth, rows, all);
+    const transformB = this.#transform("b", depth, this.output.column, all, columns);
     for (let inner = 0; inner < this.kind.params.block.k; inner += k) {
       this.#a.forEach((fragment, i) => {
         const at = translate(tile({ R: m, C: k }), { R: base.R });
@@ -66,18 +58,21 @@ export class WarpProduct {
     }
   }
 
-  /** A shared→register transform in whole-matrix coordinates; what lies outside the matrix contributes nothing. */
+  /** A shared→register transform in whole-matrix coordinates; what is no element of the matrix contributes nothing. */
   #transform(
-    transform: Transform | undefined,
+    operand: "a" | "b",
     row: Value<I32>,
     column: Value<I32>,
     rows: Value<I32>,
     columns: Value<I32>,
   ): FragmentTransform | undefined {
+    const transform = this.transforms[operand]?.sharedToRegister;
     if (transform === undefined) return undefined;
+    const { layout } = this.kind[operand];
     return (value, down, across) => {
       const at = { row: plus(row, down) as Value<I32>, column: plus(column, across) as Value<I32> };
-      return maskOutside(transform(value, at), at.row, at.column, rows, columns, this.operator.outside ?? 0);
+      const counts = counting(at, rows, columns, layout, this.extras[operand] ?? []);
+      return maskOutside(transform(value, at), counts, this.operator.outside ?? 0);
     };
   }
 }

@@ -35,6 +35,7 @@ import {
 import { combine } from "../epilogues/combination.ts";
 import type { StepOperand } from "../epilogues/step.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
+import type { Transforms } from "../transforms.ts";
 
 /** Rows that one warpgroup holds. */
 const rowsHeld = 64;
@@ -82,6 +83,7 @@ export class WarpgroupStore {
     private readonly kind: GemmKind,
     private readonly args: StoreArguments,
     steps: readonly (readonly StepOperand[])[],
+    private readonly transforms: Transforms,
     groups: number,
   ) {
     this.#steps = steps;
@@ -103,7 +105,9 @@ export class WarpgroupStore {
     }
     const boxes = this.#boxes;
     const readsArrays =
-      this.kind.c !== undefined || this.kind.steps.some(({ operands }) => operands.length > 0);
+      this.kind.c !== undefined ||
+      this.kind.steps.some(({ operands }) => operands.length > 0) ||
+      Object.keys(this.kind.extras).length > 0;
     if (!readsArrays) {
       this.#gather(boxes, accumulator, first, group);
       return;
@@ -242,7 +246,7 @@ export class WarpgroupStore {
         scaleType: scaleTypeOf(kind.types.accumulator),
         alpha: args.alpha,
         beta: args.beta,
-        transforms: kind.transforms,
+        transforms: this.transforms,
         steps: kind.steps,
         stepOperands: this.#steps,
         target: kind.d.type,

@@ -53,11 +53,13 @@ import {
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import { defaultEpilogue } from "../epilogues/epilogue.ts";
 import { stepArguments, stepOperands, stepParameters } from "../epilogues/step.ts";
+import { allExtraArguments, allExtraParameters, allExtraValues } from "../extras.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
-import { columnMajor, rowMajor } from "../layouts/layout.ts";
+import { factsOf, rowMajor } from "../layouts/layout.ts";
 import type { GemmParams } from "../params.ts";
 import { everyStep } from "../predicate.ts";
-import type { MatrixOperand } from "../problem.ts";
+import type { InputOperand } from "../source.ts";
+import { closedTransforms } from "../transforms.ts";
 import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
 import { tilePlace } from "./tile-order.ts";
 import { type StoreArguments, storeBox, storeBytes, storesBoxes, WarpgroupStore } from "./warpgroup-store.ts";
@@ -111,7 +113,7 @@ function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts):
     const upper = name.toUpperCase();
     if (operand.type !== kind.types[name])
       return `${upper} is stored as ${operand.type.name} and multiplied as ${kind.types[name].name}: it must pass through registers`;
-    if (operand.layout !== rowMajor && operand.layout !== columnMajor)
+    if (factsOf(operand.layout).movement !== "box")
       return `${upper}'s layout (${operand.layout.name}) is not what a tensor map reads`;
     if (operand.alignment < 16)
       return `${upper}'s lines are aligned to ${operand.alignment} bytes and tensor maps want 16`;
@@ -209,6 +211,7 @@ export function warpgroupKernel(kind: GemmKind): Kernel {
       alpha: scale,
       ...(kind.c === undefined ? {} : { beta: scale }),
       ...stepParameters(kind.steps),
+      ...allExtraParameters(kind.extras),
     },
     block: (consumers + 1) * threadsPerGroup,
     blocksPerMultiprocessor: 1,
@@ -261,7 +264,9 @@ class WarpgroupBody {
     this.#a = shared(kind.a.type, this.#stages * elements.a, 1024);
     this.#b = shared(kind.b.type, this.#stages * elements.b, 1024);
     const steps = stepOperands(kind.steps, args as unknown as Readonly<Record<string, unknown>>);
-    this.#store = new WarpgroupStore(kind, args, steps, extents.m / groupRows);
+    const extras = allExtraValues(kind.extras, args as unknown as Readonly<Record<string, unknown>>);
+    const transforms = closedTransforms(kind.transforms, extras, args);
+    this.#store = new WarpgroupStore(kind, args, steps, transforms, extents.m / groupRows);
     this.#full = barriers(this.#stages);
     this.#empty = barriers(this.#stages);
     this.#steps = args.k.ceilDiv(extents.k);
@@ -407,8 +412,8 @@ class WarpgroupBody {
 }
 
 /** The array as a tensor map reads it: lines outermost. */
-function lines(operand: MatrixOperand): unknown {
-  return operand.layout.major === "row" ? operand.array : operand.array.transposed;
+function lines({ array, layout }: InputOperand): unknown {
+  return layout.major === "row" ? array : array?.transposed;
 }
 
 /** Tensor maps, a ring of stages, a producer and consumer warpgroups, resident blocks. */
@@ -418,7 +423,7 @@ export const warpgroupSchedule: Schedule = {
   params,
   check,
   kernel: warpgroupKernel,
-  arguments(kind, { problem, c, d, k, alpha, beta, steps }) {
+  arguments(kind, { problem, c, d, k, alpha, beta, steps, extras }) {
     const { m, n } = problem;
     return {
       a: lines(problem.a),
@@ -432,6 +437,7 @@ export const warpgroupSchedule: Schedule = {
       alpha,
       ...(kind.c === undefined || c === undefined ? {} : { c: c.array, leadingC: c.leading, beta }),
       ...stepArguments(steps),
+      ...allExtraArguments(extras),
     };
   },
   blocks: (kind, launch, facts) => Math.min(tilesOf(launch, kind.params), facts.machine.multiprocessors),

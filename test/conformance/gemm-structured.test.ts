@@ -1,0 +1,133 @@
+import { ArgumentError, bf16, f16, f32, f64, i8, i32, ShapeError, type StorageType } from "tilewright";
+import { bound, diagonal, fmaOperator, gemm, type Predicate, planGemm } from "tilewright/gemm";
+import { type GlobalArray, loopWhile, variable } from "tilewright/lang";
+import { describe, expect, it } from "vitest";
+import { pairwise } from "./gemm-cases.ts";
+import { checkStructured, type StructureRow } from "./structured-cases.ts";
+import { onEveryDevice } from "./table.ts";
+
+/** Row-major values of a matrix given by a function. */
+function written(
+  rows: number,
+  columns: number,
+  value: (row: number, column: number) => number,
+): Float64Array {
+  return Float64Array.from({ length: rows * columns }, (_, i) => value(Math.floor(i / columns), i % columns));
+}
+
+const structures: readonly StructureRow[] = [
+  {
+    name: "diagonal",
+    make(maker, n) {
+      const { array, held } = maker.array([n], () => maker.number());
+      return { source: diagonal(array), dense: written(n, n, (i, j) => (i === j ? held[i]! : 0)) };
+    },
+  },
+  {
+    name: "diagonal of a matrix",
+    make(maker, n) {
+      const { array, values } = maker.matrix(n, n, "row", (i, j) => i === j);
+      const source = diagonal(array.strided([n], [n + 1]));
+      return { source, dense: written(n, n, (i, j) => (i === j ? values[i * n + i]! : 0)) };
+    },
+  },
+];
+
+const sizes = [
+  [1, 3, 2],
+  [7, 17, 33],
+  [33, 7, 65],
+  [65, 33, 3],
+] as const;
+const sides = ["a", "b"] as const;
+const orders = ["row", "column"] as const;
+const types: readonly StorageType[] = [f16, f32, bf16, i8, i32, f64];
+const small = { block: { m: 32, n: 32, k: 16 }, warps: { m: 2, n: 1 }, groupRows: 2 };
+
+onEveryDevice((device) => {
+  describe("a product with a structured matrix", () => {
+    it.each(structures)("$name", async (structure) => {
+      const rows = pairwise({ size: sizes, type: types, side: sides, otherMajor: orders });
+      for (const [seed, { size, type, side, otherMajor }] of rows.entries()) {
+        const [rows, columns, other] = size;
+        const options = type === f16 && device().facts.subgroup.width === 32 ? { params: small } : {};
+        const test = { structure, type, side, otherMajor, rows, columns, other, options } as const;
+        await checkStructured(device(), test, seed + 1);
+      }
+    });
+  });
+
+  describe("what components take at run time", () => {
+    it("reaches transforms of all streams, and one kernel serves other values", async () => {
+      const scaled = (vector: typeof rows, addend: number) =>
+        bound((x, { row }, [v, add]) => x.mul(v.loadAt(row)).add(add), vector, {
+          type: f32,
+          value: addend,
+        } as const);
+      const rows = device().array(f32, [5], [1, 2, 3, 4, 5]);
+      const ones = device().array(f32, [5, 5], new Array(25).fill(1));
+      const first = scaled(rows, 1);
+      const bindings = { ...first, extras: [rows, { type: f32, value: 0 }] };
+      const kernels = new Set<unknown>();
+      for (const [given, expected] of [
+        [first, [10, 15, 20, 25, 30]],
+        [bindings, [5, 10, 15, 20, 25]],
+      ] as const) {
+        for (const stage of ["globalToShared", "sharedToRegister"] as const) {
+          using plan = await planGemm(ones, ones, { transforms: { a: { [stage]: given } } });
+          plan.run();
+          if (stage === "globalToShared") kernels.add(plan.compiled?.executable);
+          expect([...(await plan.d.read())].filter((_, i) => i % 5 === 0)).toEqual(expected);
+        }
+      }
+      expect(kernels.size).toBe(1);
+      const leaving = await gemm(ones, ones, { transforms: { d: { registerToShared: first } } });
+      expect([...(await leaving.read())].filter((_, i) => i % 5 === 0)).toEqual([6, 11, 16, 21, 26]);
+    });
+
+    it("reaches predicates, which meet those of A and B", async () => {
+      const n = 96;
+      const listed: Predicate = {
+        name: "listed steps",
+        // Flags, one a step: the first that is set, found one by one.
+        next(tile, step, [flags]) {
+          const at = variable(i32, step);
+          loopWhile(
+            () => {
+              const set = (flags as GlobalArray<typeof i32>).loadAt(at.value.min(tile.steps.sub(1)));
+              return at.value.lt(tile.steps).and(set.eq(0));
+            },
+            () => {
+              at.value = at.value.add(1);
+            },
+          );
+          return at.value;
+        },
+      };
+      // Of 16 elements each; the fallback of narrow subgroups has the same.
+      const flags = device().array(i32, [6], [1, 0, 0, 1, 1, 0]);
+      const identity = diagonal(device().array(f32, [n], new Array(n).fill(1)));
+      const b = device().array(f32, [n, 3], new Array(3 * n).fill(1));
+      const width = device().facts.subgroup.width;
+      const [laneRows, laneColumns] = width >= 32 ? [4, width / 4] : [2, width / 2];
+      const options = {
+        operator: fmaOperator({ laneRows, laneColumns, rows: 32 / laneRows, columns: 32 / laneColumns }),
+        params: { block: { m: 32, n: 32, k: 16 }, warps: { m: 1, n: 1 }, groupRows: 2 },
+      };
+      const d = await gemm(identity, b, { ...options, predicate: { component: listed, extras: [flags] } });
+      const kept = [...(await d.read())].filter((_, i) => i % 3 === 0);
+      expect(kept).toEqual(Array.from({ length: n }, (_, i) => [1, 0, 0, 1, 1, 0][Math.floor(i / 16)]));
+    });
+
+    it("must be on the problem's device, and not where D is", async () => {
+      const x = device().array(f32, [4, 4]);
+      const v = x.row(1);
+      await expect(gemm(diagonal(v), x.slice([2, 4]))).rejects.toThrow(ShapeError);
+      const d = x;
+      const b = device().array(f32, [4, 4]);
+      await expect(gemm(diagonal(v), b, { d })).rejects.toThrow("D overlaps A in memory");
+      expect(() => diagonal(x)).toThrow(/takes a vector \(rank 1\).*matrix.strided/);
+      await expect(gemm({} as never, b)).rejects.toThrow(ArgumentError);
+    });
+  });
+});
