@@ -31,10 +31,11 @@ const project = (
 /** Tests that share a device: one process, one file at a time, and patience for the first compilation. */
 const onOneDevice = { maxWorkers: 1, fileParallelism: false, isolate: false } as const;
 
+/** Limits end what hangs; a machine with much else to do must not fail a test. */
 const minutes = (count: number): number => count * 60_000;
 
 const projects: TestProjectInlineConfiguration[] = [
-  project("unit", { include: ["src/**/*.test.ts", "bench/**/*.test.ts"], testTimeout: minutes(1) }),
+  project("unit", { include: ["src/**/*.test.ts", "bench/**/*.test.ts"], testTimeout: minutes(3) }),
   project("conformance", {
     include: [
       "test/conformance/**/*.test.ts",
@@ -43,19 +44,19 @@ const projects: TestProjectInlineConfiguration[] = [
       "test/simulator/**/*.test.ts",
       "test/mutation/**/*.test.ts",
     ],
-    testTimeout: minutes(2),
-    hookTimeout: minutes(1),
+    testTimeout: minutes(10),
+    hookTimeout: minutes(3),
   }),
   project("examples", {
     include: ["test/examples/**/*.test.ts", "test/cli/**/*.test.ts"],
-    testTimeout: minutes(2),
+    testTimeout: minutes(5),
   }),
   project("package", {
     include: ["test/package/**/*.test.ts"],
     globalSetup: here("./test/package/install.ts"),
-    testTimeout: minutes(3),
+    testTimeout: minutes(5),
   }),
-  project("architecture", { include: ["test/architecture/**/*.test.ts"], testTimeout: minutes(1) }),
+  project("architecture", { include: ["test/architecture/**/*.test.ts"], testTimeout: minutes(3) }),
   project("gpu", {
     include: [
       "test/gpu/**/*.test.ts",
