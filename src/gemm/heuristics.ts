@@ -4,6 +4,7 @@
 import { UnsupportedError } from "../errors.ts";
 import type { TargetFacts } from "../target/facts.ts";
 import type { GemmKind } from "./kind.ts";
+import type { Operator } from "./operators/operator.ts";
 import { checkParams, type GemmParams } from "./params.ts";
 import { sharedBytesOf } from "./schedules/shared-plan.ts";
 
@@ -38,6 +39,17 @@ const plainCandidates: readonly Candidate[] = [
   { warps: { m: 1, n: 1 }, warpTile: { m: 1, n: 1 }, depthBytes: 32 },
 ];
 
+/** Bytes are a quarter as deep: every element along K is code of its own. */
+const packedCandidates: readonly Candidate[] = plainCandidates.map((one) => ({
+  ...one,
+  depthBytes: Math.min(one.depthBytes, 32),
+}));
+
+function candidatesFor({ shape, byLanes }: Operator): readonly Candidate[] {
+  if (byLanes === true) return packedCandidates;
+  return shape.k > 1 ? tensorCandidates : plainCandidates;
+}
+
 /**
  * Params for a kind and a size. Of a few shapes, the largest whose tiles still occupy half of the multiprocessors and
  * which fits the device. Sizes beyond that play no part, so that many sizes share one module.
@@ -48,7 +60,7 @@ export function chooseParams(
   facts: TargetFacts,
 ): GemmParams {
   const operator = kind.operator.create(kind.types, facts);
-  const candidates = operator.shape.k > 1 ? tensorCandidates : plainCandidates;
+  const candidates = candidatesFor(operator);
   const fitting: GemmParams[] = [];
   for (const candidate of candidates) {
     const params = paramsOf(

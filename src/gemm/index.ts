@@ -37,6 +37,7 @@ export {
   rowMajor,
 } from "./layouts/layout.ts";
 export { type Mask, masked } from "./layouts/masked.ts";
+export { type Dot4Shape, dot4Operator, dot4Packed } from "./operators/dot4.ts";
 export { type FmaShape, fma, fmaOperator, semiringOperator } from "./operators/fma.ts";
 export { mmaOperator, mmaSync } from "./operators/mma.ts";
 export type { Operator, OperatorFactory, OperatorTypes } from "./operators/operator.ts";

@@ -10,6 +10,7 @@ import { defaultEpilogue, type Epilogue } from "./epilogues/epilogue.ts";
 import { type EpilogueStep, stepKind, stepOf } from "./epilogues/step.ts";
 import { type Bound, checkExtras, extraKind } from "./extras.ts";
 import { type GemmKind, scaleTypeOf } from "./kind.ts";
+import { dot4Packed, hasDot4 } from "./operators/dot4.ts";
 import { fma } from "./operators/fma.ts";
 import { hasMma, mmaSync } from "./operators/mma.ts";
 import type { OperatorFactory } from "./operators/operator.ts";
@@ -85,7 +86,8 @@ function defaultOperator({ types, device, a, b }: Problem, transforms: Transform
   const inRegisters = transforms.a?.sharedToRegister ?? transforms.b?.sharedToRegister;
   // Targets with wmma alone store parts of words in a way that its loads cannot read.
   const wholeWords = [a, b].every(({ alignment }) => alignment >= 4);
-  return hasWmma(types, device.facts) && wholeWords && inRegisters === undefined ? wmmaSync : fma;
+  if (hasWmma(types, device.facts) && wholeWords && inRegisters === undefined) return wmmaSync;
+  return hasDot4(types, device.facts) ? dot4Packed : fma;
 }
 
 /** Checks a problem and chooses its kind. D is allocated if none is given. */

@@ -64,6 +64,7 @@ export const fakeFacts: TargetFacts = {
   loadMatrix: false,
   storeMatrix: false,
   asyncCopy: true,
+  packedDot: [],
   bulkCopy: true,
   barriers: true,
   registerReallocation: false,

@@ -53,6 +53,8 @@ export interface TargetFacts {
   readonly registerReallocation: boolean;
   readonly namedBarriers: boolean;
   readonly subgroupOperations: boolean;
+  /** Pairs of 8-bit types that one instruction multiplies and adds in fours (dp4a, WGSL's packed dot products). */
+  readonly packedDot: readonly (readonly [a: TypeName, b: TypeName])[];
   /** Native conversions to and from fp8. */
   readonly fp8Conversion: boolean;
   /** Atomic types by operation name: e.g. atomics.get("add") has "f32". */

@@ -205,6 +205,14 @@ function atomics(capability: number): ReadonlyMap<string, ReadonlySet<TypeName>>
   ]);
 }
 
+/** dp4a. */
+const packedDots: TargetFacts["packedDot"] = [
+  ["i8", "i8"],
+  ["i8", "u8"],
+  ["u8", "i8"],
+  ["u8", "u8"],
+];
+
 const storage: ReadonlySet<TypeName> = new Set<TypeName>([
   "f16",
   "bf16",
@@ -277,6 +285,7 @@ export function nvidiaFacts(description: NvidiaDescription): TargetFacts {
     registerReallocation: exact,
     namedBarriers: true,
     subgroupOperations: true,
+    packedDot: capability >= 61 ? packedDots : [],
     fp8Conversion: capability >= 89,
     atomics: atomics(capability),
     machine: {

@@ -176,6 +176,13 @@ export function webGpuFacts(description: WebGpuDescription, options: WebGpuFacts
     registerReallocation: false,
     namedBarriers: false,
     subgroupOperations: true,
+    // Of mixed signs there is none: those bytes would be unpacked first.
+    packedDot: languageFeatures.has("packed_4x8_integer_dot_product")
+      ? [
+          ["i8", "i8"],
+          ["u8", "u8"],
+        ]
+      : [],
     fp8Conversion: false,
     atomics: atomics(),
     machine: {

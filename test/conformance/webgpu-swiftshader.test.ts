@@ -3,7 +3,7 @@
  * alone can get wrong, and the backend's own duties.
  */
 import { f16, f32, i8, i32, u8, u16, u32 } from "tilewright";
-import { gemm, planGemm } from "tilewright/gemm";
+import { dot4Operator, gemm, planGemm } from "tilewright/gemm";
 import {
   block,
   exit,
@@ -79,6 +79,22 @@ describe.skipIf(!requirement("swiftshader").available)("WebGPU on SwiftShader", 
       for (const { cases } of compactTable(device.facts, 129)) {
         for (const [seed, test] of cases.entries()) await checkGemm(device, test, seed + 1);
       }
+    });
+
+    it("of bytes by packed dot products", async () => {
+      const operator = dot4Operator({ laneRows: 2, laneColumns: 2, rows: 2, columns: 2, depth: 4 });
+      const params = { block: { m: 8, n: 8, k: 8 }, warps: { m: 2, n: 2 }, groupRows: 2 };
+      for (const type of [i8, u8]) {
+        for (const k of [1, 3, 4, 5, 17, 33, 64]) {
+          const options = { operator, params };
+          await checkGemm(device, { m: 9, n: 7, k, a: type, d: i32, padding: 1, lineMultiple: 16, options });
+        }
+      }
+      const bytes = device.array(i8, [16, 16]);
+      const usual = { block: { m: 16, n: 16, k: 8 }, warps: { m: 2, n: 2 }, groupRows: 2 };
+      await expect(planGemm(bytes, bytes, { params: usual })).resolves.toMatchObject({
+        kind: { operator: { name: "dot4" } },
+      });
     });
 
     it.for(thorough ? typeRows : [])("$name", { timeout: 5 * minutes }, async (types, { skip }) => {

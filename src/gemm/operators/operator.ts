@@ -70,6 +70,8 @@ export interface Operator<FA = unknown, FB = unknown, FC = unknown> {
   readonly outside?: number;
   /** Whether the lanes know which elements they hold; otherwise functions of coordinates go through shared memory. */
   readonly opaque: boolean;
+  /** Whether the lanes' own arithmetic multiplies, though K goes by more than one step; else that means a matrix instruction. */
+  readonly byLanes?: boolean;
 }
 
 /** Makes an operator for a target; refused with the reason where the target cannot. */
