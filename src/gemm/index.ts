@@ -13,8 +13,26 @@ export {
   silu,
   tanh,
 } from "./epilogues/activations.ts";
+export type { Collectors, LaneGrid } from "./epilogues/collector.ts";
 export { defaultEpilogue, type Epilogue, type EpilogueContext } from "./epilogues/epilogue.ts";
-export type { EpilogueStep, StepBehaviour, StepOperand, StepRun } from "./epilogues/step.ts";
+export {
+  amax,
+  type ReduceOptions,
+  type ReductionTargets,
+  reduceAll,
+  reduceColumns,
+  reduceRows,
+} from "./epilogues/reducing-steps.ts";
+export {
+  type Collection,
+  moments,
+  type Reduction,
+  type ReductionAxis,
+  type ReductionName,
+  softmaxStatistics,
+} from "./epilogues/reduction.ts";
+export type { EpilogueStep, StepArray, StepBehaviour } from "./epilogues/step.ts";
+export type { StepOperand, StepOperandShape, StepRun } from "./epilogues/step-operand.ts";
 export { auxiliary, bias, residual, scale } from "./epilogues/steps.ts";
 export type {
   Bound,

@@ -4,6 +4,7 @@
 import { DisposedError } from "../errors.ts";
 import type { DeviceArray } from "../runtime/array.ts";
 import type { CompiledKernel } from "../runtime/device.ts";
+import { stepSurroundings } from "./epilogues/surroundings.ts";
 import { explainPlan } from "./explain.ts";
 import { kernelOf } from "./identity.ts";
 import type { GemmKind } from "./kind.ts";
@@ -12,6 +13,7 @@ import type { MatrixSource } from "./source.ts";
 import {
   type BoundStages,
   bindStages,
+  joinSurroundings,
   noSurroundings,
   type PlanStage,
   type PlanSurroundings,
@@ -51,7 +53,12 @@ export async function planGemm(
 
 async function bindPlan(resolved: Resolved, signal: AbortSignal | undefined): Promise<GemmPlan> {
   const { kind, schedule, problem } = resolved;
-  const around = schedule.surroundings?.(kind, resolved, problem.device.facts) ?? noSurroundings;
+  const { device } = problem;
+  const [rows, columns] = resolved.d.array.shape;
+  const around = joinSurroundings([
+    schedule.surroundings?.(kind, resolved, device.facts) ?? noSurroundings,
+    stepSurroundings(resolved.steps, { device, rows, columns, parts: schedule.parts(kind, device.facts) }),
+  ]);
   try {
     return await bindLaunches(resolved, around, signal);
   } catch (error) {

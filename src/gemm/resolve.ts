@@ -175,12 +175,13 @@ function components(
 function checkSteps(steps: readonly EpilogueStep[], problem: Problem, d: MatrixOperand | undefined): void {
   for (const { behaviour, arrays } of steps) {
     arrays.forEach((array, j) => {
+      if (typeof array === "number") return;
       if (array.device !== problem.device) {
         throw new ArgumentError(
           `gemm: ${behaviour.name} uses an array on ${array.device.name}; A and B are on ${problem.device.name}`,
         );
       }
-      if (behaviour.operands[j].access !== "write") return;
+      if (behaviour.operands[j].access === "read") return;
       const others = [problem.a.array, problem.b.array, ...(d === undefined ? [] : [d.array])];
       if (others.some((other) => other?.allocation === array.allocation)) {
         throw new ArgumentError(

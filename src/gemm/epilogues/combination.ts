@@ -12,7 +12,9 @@ import {
 } from "../../lang/index.ts";
 import { integerRange } from "../../types/integer-range.ts";
 import { converted, joined, separate, type Transform, type Transforms } from "../transforms.ts";
-import type { StepKind, StepOperand, StepRun } from "./step.ts";
+import type { Collectors } from "./collector.ts";
+import type { StepKind } from "./step.ts";
+import type { StepOperand, StepRun } from "./step-operand.ts";
 
 /** What the combination needs to know. */
 export interface Combination {
@@ -24,6 +26,8 @@ export interface Combination {
   readonly steps: readonly StepKind[];
   /** The steps' arrays, by step. */
   readonly stepOperands: readonly (readonly StepOperand[])[];
+  /** Takes what steps reduce. */
+  readonly collectors: Collectors | undefined;
   /** Type of D. */
   readonly target: StorageType;
   /** Loads C's elements; undefined when beta is zero. */
@@ -52,6 +56,7 @@ export function combine(
   }
   steps.forEach(({ behaviour }, i) => {
     result = behaviour.apply(result, run, stepOperands[i]);
+    combination.collectors?.add(i, result, run);
   });
   const leaving = through(result, transforms.d?.registerToShared, transforms.d?.sharedToGlobal);
   return convertedAll(
@@ -61,7 +66,7 @@ export function combine(
 }
 
 /** The value held within what a narrower integer type holds; conversions between integers alone would wrap. */
-function saturated(value: AnyValue, type: StorageType): AnyValue {
+export function saturated(value: AnyValue, type: StorageType): AnyValue {
   const range = isInteger(type) && isInteger(value.type) ? integerRange(type) : undefined;
   const held = integerRange(value.type);
   if (range === undefined || held === undefined) return value;

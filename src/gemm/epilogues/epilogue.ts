@@ -16,12 +16,14 @@ import {
   type Value,
   when,
 } from "../../lang/index.ts";
-import { parallelise, tile, translate } from "../../tile/index.ts";
+import { parallelise, plus, tile, translate } from "../../tile/index.ts";
 import type { Layout, MatrixTile } from "../layouts/layout.ts";
 import type { Operator, SharedTile } from "../operators/operator.ts";
 import { joined, separate, type Transforms } from "../transforms.ts";
+import type { Collectors, LaneGrid, LaneOffsets } from "./collector.ts";
 import { combine } from "./combination.ts";
-import type { StepKind, StepOperand } from "./step.ts";
+import type { StepKind } from "./step.ts";
+import type { StepOperand } from "./step-operand.ts";
 
 /** A matrix in global memory as the epilogue needs it. */
 export interface GlobalMatrix {
@@ -60,6 +62,8 @@ export interface EpilogueContext {
   readonly transforms: Transforms;
   readonly steps: readonly StepKind[];
   readonly stepOperands: readonly (readonly StepOperand[])[];
+  /** Collectors of the steps that reduce, for lanes in a grid; undefined where none does. */
+  readonly collectors: ((grid: LaneGrid) => Collectors) | undefined;
 }
 
 /** How D leaves. */
@@ -73,7 +77,17 @@ export const defaultEpilogue: Epilogue = {
   name: "default",
   run(context) {
     const { accumulators, tilesPerTurn, operator, staging, barrier } = context;
+    const { m, n } = operator.shape;
+    const share = laneShare(context, m, tilesPerTurn * n);
+    const collectors = context.collectors?.(share.grid);
+    const part = { row: context.row, column: context.column };
+    const place = { part, lane: share.origin };
+    const turns = Array.from({ length: accumulators[0].length / tilesPerTurn }, (_, t) => t * tilesPerTurn);
+    const columns = turns.flatMap((j) => share.offsets.columns.map((column) => column + j * n));
+    collectors?.open(["column", "all"], place, { rows: [], columns });
     accumulators.forEach((line, i) => {
+      const rows = share.offsets.rows.map((row) => row + i * m);
+      collectors?.open(["row"], place, { rows, columns });
       for (let j = 0; j < line.length; j += tilesPerTurn) {
         // What the turn before has staged must have been read.
         if (i > 0 || j > 0) barrier();
@@ -85,28 +99,69 @@ export const defaultEpilogue: Epilogue = {
           operator.storeD(accumulator, staging, at);
         });
         barrier();
-        leave(context, i * operator.shape.m, j * operator.shape.n, group.length * operator.shape.n);
+        leave(context, share, collectors, i * m, j * n);
       }
+      collectors?.close(["row"]);
     });
+    collectors?.close(["column", "all"]);
   },
 };
 
-/** Writes the staged rows, which begin `down` and `across` into the warp's tile, to D. */
-function leave(context: EpilogueContext, down: number, across: number, columns: number): void {
-  const { operator, target, width, lane, lanes, row, column, whole } = context;
+/** What of the rows staged in a turn one lane writes. */
+interface LaneShare {
+  readonly parts: readonly MatrixTile[];
+  /** Whether this lane writes at all. */
+  readonly active: Condition;
+  readonly along: "R" | "C";
+  /** Coordinates in D of the first element, for the warp's first turn. */
+  readonly origin: { readonly row: Value<I32>; readonly column: Value<I32> };
+  readonly grid: LaneGrid;
+  readonly offsets: LaneOffsets;
+}
+
+/** Divides `rows` x `columns` staged elements among the lanes. */
+function laneShare(context: EpilogueContext, rows: number, columns: number): LaneShare {
+  const { target, width, lane, lanes, row, column } = context;
   const along = target.layout.major === "row" ? "C" : "R";
-  const staged = tile({ R: operator.shape.m, C: columns });
+  const staged = tile({ R: rows, C: columns });
   const size = along === "C" ? { R: 1, C: width } : { R: width, C: 1 };
-  const total = (operator.shape.m * columns) / width;
+  const total = (rows * columns) / width;
   let entities = Math.min(lanes, total);
   while (total % entities !== 0) entities--;
   const parts = parallelise(staged, size, lane, entities, { fastest: along });
-  const active: Condition = entities === lanes ? true : lane.lt(entities);
+  const of = (dimension: "R" | "C"): readonly number[] => {
+    const within = Array.from({ length: size[dimension] }, (_, e) => e);
+    const starts = [...new Set(parts.map((part) => part.offset[dimension]))];
+    return starts.flatMap((start) => within.map((e) => start + e)).sort((a, b) => a - b);
+  };
+  const offsets = { rows: of("R"), columns: of("C") };
+  const down = rows / offsets.rows.length;
+  const [{ base }] = parts;
+  return {
+    parts,
+    active: entities === lanes ? true : lane.lt(entities),
+    along,
+    origin: { row: plus(base.R, row) as Value<I32>, column: plus(base.C, column) as Value<I32> },
+    grid: { fastest: along, R: down, C: columns / offsets.columns.length },
+    offsets,
+  };
+}
+
+/** Writes the staged rows, which begin `down` and `across` into the warp's tile, to D. */
+function leave(
+  context: EpilogueContext,
+  { parts, active, along }: LaneShare,
+  collectors: Collectors | undefined,
+  down: number,
+  across: number,
+): void {
+  const { row, column, whole } = context;
+  const at = (part: MatrixTile): MatrixTile => place(part, down, across, row, column);
   when(active, () => {
     when(whole, () => {
-      for (const part of parts) write(context, part, place(part, down, across, row, column));
+      for (const part of parts) write(context, collectors, part, at(part));
     }).otherwise(() => {
-      for (const part of parts) writeGuarded(context, part, place(part, down, across, row, column), along);
+      for (const part of parts) writeGuarded(context, collectors, part, at(part), along);
     });
   });
 }
@@ -123,6 +178,7 @@ function place(
 
 function writeGuarded(
   context: EpilogueContext,
+  collectors: Collectors | undefined,
   part: MatrixTile,
   global: MatrixTile,
   along: "R" | "C",
@@ -137,18 +193,23 @@ function writeGuarded(
   };
   const single = (whole: MatrixTile, e: number): MatrixTile =>
     translate(whole, { [along]: e } as never).resize({ R: 1, C: 1 }) as MatrixTile;
-  const decision = when(inside(global, width - 1), () => write(context, part, global));
+  const decision = when(inside(global, width - 1), () => write(context, collectors, part, global));
   if (width === 1) return;
   decision.otherwise(() => {
     for (let e = 0; e < width; e++) {
       const at = single(global, e);
-      when(inside(at, 0), () => write(context, single(part, e), at));
+      when(inside(at, 0), () => write(context, collectors, single(part, e), at));
     }
   });
 }
 
 /** One access: accumulators from staging, C from memory, the combination, D to memory. */
-function write(context: EpilogueContext, part: MatrixTile, global: MatrixTile): void {
+function write(
+  context: EpilogueContext,
+  collectors: Collectors | undefined,
+  part: MatrixTile,
+  global: MatrixTile,
+): void {
   const { staging, target, source, transforms, scaleType, alpha, steps, stepOperands } = context;
   const along: "R" | "C" = part.size.C > 1 ? "C" : "R";
   const values = combine(
@@ -159,6 +220,7 @@ function write(context: EpilogueContext, part: MatrixTile, global: MatrixTile): 
       transforms,
       steps,
       stepOperands,
+      collectors,
       target: target.memory.type,
       source: source === undefined ? undefined : () => addend(source.matrix, global),
     },
@@ -166,6 +228,8 @@ function write(context: EpilogueContext, part: MatrixTile, global: MatrixTile): 
     {
       count: part.size.R * part.size.C,
       along,
+      aligned: true,
+      offset: { row: global.offset.R, column: global.offset.C },
       at(e) {
         const moved = translate(global, { [along]: e } as never) as MatrixTile;
         return { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };

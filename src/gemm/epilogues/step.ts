@@ -5,20 +5,20 @@
  * vectors along the rows or columns of D, or matrices of D's shape. The behaviour is compiled in and compared by identity;
  * the arrays are arguments, so that other arrays of the same kind run the same kernel.
  */
-import { ShapeError } from "../../errors.ts";
+import { ArgumentError, ShapeError, TypeMismatchError } from "../../errors.ts";
 import {
   type AnyValue,
   byteSize,
   type GlobalArray,
   type Index,
   index,
+  inout,
   type ParameterDescriptors,
   type StorageType,
   type Value,
-  type VectorLanes,
-  vector,
 } from "../../lang/index.ts";
-import type { DeviceArray } from "../../runtime/array.ts";
+import { DeviceArray } from "../../runtime/array.ts";
+import { fits as holds } from "../../types/convert.ts";
 import {
   commonAlignment,
   type ExtraArgument,
@@ -27,100 +27,33 @@ import {
   extraParameters,
   extraValues,
 } from "../extras.ts";
-import type { ElementCoordinates, Transform } from "../transforms.ts";
-
-/** Neighbouring elements of D that a step sees together. */
-export interface StepRun {
-  readonly count: number;
-  /** Direction in which they are neighbours: "C" along a row (their columns count up), "R" along a column. */
-  readonly along: "R" | "C";
-  /** Coordinates of element `e`. */
-  at(e: number): ElementCoordinates;
-}
+import type { Transform } from "../transforms.ts";
+import type { Collection } from "./reduction.ts";
+import { StepOperand, type StepOperandKind, type StepOperandShape, type StepRun } from "./step-operand.ts";
 
 /** What a step does, compiled in. */
 export interface StepBehaviour {
   readonly name: string;
-  /** One entry for each of the step's arrays. */
+  /** One entry for each of the step's arrays and numbers. */
   readonly operands: readonly StepOperandShape[];
   apply(values: readonly AnyValue[], run: StepRun, operands: readonly StepOperand[]): readonly AnyValue[];
+  /** What the step reduces; the values go on as `apply` gives them. */
+  readonly collects?: Collection;
 }
 
-/** How a step uses an array: a vector with an element per column or row, or a row-major matrix of D's shape. */
-export interface StepOperandShape {
-  readonly shape: "perColumn" | "perRow" | "matrix";
-  readonly access: "read" | "write";
-}
-
-/** A step with its arrays. */
+/** A step with its arrays and numbers. */
 export interface EpilogueStep {
   readonly behaviour: StepBehaviour;
-  readonly arrays: readonly DeviceArray[];
+  readonly arrays: readonly StepArray[];
 }
 
-/** The compiled-in part of a step's array. */
-export interface StepOperandKind extends StepOperandShape {
-  readonly type: StorageType;
-  /** Bytes to which the start (and every line) is aligned. */
-  readonly alignment: number;
-}
+/** An operand as the caller gives it. */
+export type StepArray = DeviceArray | number;
 
 /** The compiled-in part of a step. */
 export interface StepKind {
   readonly behaviour: StepBehaviour;
   readonly operands: readonly StepOperandKind[];
-}
-
-/** A step's array inside the kernel. */
-export class StepOperand {
-  constructor(
-    private readonly kind: StepOperandKind,
-    private readonly array: GlobalArray<StorageType>,
-    private readonly leading: Value<Index> | undefined,
-  ) {}
-
-  /** The elements that belong to a run. */
-  load(run: StepRun): readonly AnyValue[] {
-    const { count } = run;
-    if (!this.#varies(run)) {
-      const same = this.array.loadAt(this.#position(run, 0));
-      return Array.from({ length: count }, () => same);
-    }
-    if (this.#wide(run))
-      return this.array.loadVectorAt(count as VectorLanes, this.#position(run, 0)).elements();
-    return Array.from({ length: count }, (_, e) => this.array.loadAt(this.#position(run, e)));
-  }
-  /** Stores the elements of a run. */
-  store(run: StepRun, values: readonly AnyValue[]): void {
-    const held = values.map((value) => value.to(this.kind.type) as AnyValue);
-    if (this.#wide(run)) {
-      this.array.storeVectorAt(this.#position(run, 0), vector(...held));
-      return;
-    }
-    held.forEach((value, e) => {
-      this.array.storeAt(this.#position(run, e), value);
-    });
-  }
-
-  /** Whether neighbouring elements of a run belong to different elements of the array. */
-  #varies({ count, along }: StepRun): boolean {
-    const { shape } = this.kind;
-    return count > 1 && (shape === "matrix" || shape === (along === "C" ? "perColumn" : "perRow"));
-  }
-  #wide(run: StepRun): boolean {
-    const bytes = run.count * byteSize(this.kind.type);
-    const inLine = this.kind.shape !== "matrix" || run.along === "C";
-    return run.count > 1 && inLine && this.#varies(run) && bytes <= 16 && this.kind.alignment >= bytes;
-  }
-  #position(run: StepRun, e: number): Value<Index> {
-    const { row, column } = run.at(e);
-    if (this.kind.shape === "perColumn") return column.to(index);
-    if (this.kind.shape === "perRow") return row.to(index);
-    return row
-      .to(index)
-      .mul(this.leading as Value<Index>)
-      .add(column.to(index));
-  }
 }
 
 /** A function of one element as a step. The same function is the same step. */
@@ -140,76 +73,139 @@ export function stepOf(step: EpilogueStep | Transform): EpilogueStep {
 
 const functions: WeakMap<Transform, EpilogueStep> = new WeakMap();
 
-/** A step's arrays as extras: each array, and the leading dimension after each matrix. */
+/** A step's operands as extras: each array or number, and the leading dimension after each matrix. */
 function stepExtras({ operands }: StepKind): readonly ExtraKind[] {
-  return operands.flatMap(({ type, access, alignment, shape }): readonly ExtraKind[] => [
-    { array: true, type, access, alignment },
-    ...(shape === "matrix" ? [{ array: false, type: index } as const] : []),
-  ]);
+  return operands.flatMap((operand): readonly ExtraKind[] => {
+    const { type, access, alignment, shape } = operand;
+    if (access === "finish") return [];
+    if (shape === "number") return [{ array: false, type }];
+    const array: ExtraKind = { array: true, type, access, alignment };
+    return hasLines(operand) ? [array, { array: false, type: index }] : [array];
+  });
 }
 
-/** Parameters of the steps' arrays. */
+/** Parameters of the steps' arrays and numbers, and of the partial states of what they reduce. */
 export function stepParameters(steps: readonly StepKind[]): ParameterDescriptors {
-  return Object.assign({}, ...steps.map((step, i) => extraParameters(`step${i}`, stepExtras(step))));
+  const ofStep = (step: StepKind, i: number): ParameterDescriptors => {
+    const { collects } = step.behaviour;
+    return {
+      ...extraParameters(`step${i}`, stepExtras(step)),
+      ...(collects === undefined ? {} : { [partialsOf(i)]: inout(collects.type, 0) }),
+    };
+  };
+  return Object.assign({}, ...steps.map(ofStep));
 }
 
-/** The steps' arrays inside the kernel, by step. */
+/** Name of the parameter that step `i` leaves partial states in. */
+export function partialsOf(i: number): string {
+  return `step${i}Partials`;
+}
+
+/** The steps' operands inside the kernel, by step. */
 export function stepOperands(
   steps: readonly StepKind[],
   args: Readonly<Record<string, unknown>>,
 ): readonly (readonly StepOperand[])[] {
   return steps.map((step, i) => {
     const values = extraValues(`step${i}`, stepExtras(step), args).values();
-    return step.operands.map((operand) => {
-      const array = values.next().value as GlobalArray<StorageType>;
-      const leading = operand.shape === "matrix" ? (values.next().value as Value<Index>) : undefined;
-      return new StepOperand(operand, array, leading);
-    });
+    return step.operands
+      .filter(({ access }) => access !== "finish")
+      .map((operand) => {
+        const held = values.next().value as GlobalArray<StorageType>;
+        const leading = hasLines(operand) ? (values.next().value as Value<Index>) : undefined;
+        return new StepOperand(operand, held, leading);
+      });
   });
 }
 
-/** Host arguments of the steps' arrays. */
+/** Host arguments of the steps' arrays and numbers. */
 export function stepArguments(steps: readonly EpilogueStep[]): Readonly<Record<string, unknown>> {
   const extras = ({ behaviour, arrays }: EpilogueStep): readonly ExtraArgument[] =>
-    arrays.flatMap((array, j): readonly ExtraArgument[] =>
-      behaviour.operands[j].shape === "matrix" ? [array, { type: index, value: leadingOf(array) }] : [array],
-    );
+    arrays.flatMap((array, j): readonly ExtraArgument[] => {
+      const operand = behaviour.operands[j];
+      if (operand.access === "finish") return [];
+      if (typeof array === "number") return [{ type: operand.type as StorageType, value: array }];
+      return hasLines(operand) ? [array, { type: index, value: leadingOf(array) }] : [array];
+    });
   return Object.assign({}, ...steps.map((step, i) => extraArguments(`step${i}`, extras(step))));
+}
+
+function hasLines({ shape }: StepOperandShape): boolean {
+  return shape === "matrix" || shape === "bits";
 }
 
 function leadingOf(array: DeviceArray): number {
   return array.shape[0] <= 1 ? array.shape[1] : array.strides[0];
 }
 
+const wants: Readonly<Record<Exclude<StepOperandShape["shape"], "number">, string>> = {
+  perColumn: "one element for each column of D",
+  perRow: "one element for each row of D",
+  matrix: "D's shape",
+  bits: "a word for every 32 columns of each row of D",
+  scalar: "a single element",
+};
+
 /**
- * Checks a step's arrays against the result.
- * @throws ShapeError naming step and array
+ * Checks a step's operands against the result.
+ * @throws ShapeError, TypeMismatchError, ArgumentError naming step and array
  */
 export function stepKind(step: EpilogueStep, size: { readonly m: number; readonly n: number }): StepKind {
   const { behaviour, arrays } = step;
-  const operands = behaviour.operands.map((operand, j) => {
+  const operands = behaviour.operands.map((operand, j): StepOperandKind => {
     const array = arrays[j];
-    array.check(`gemm: ${behaviour.name}`);
-    const wanted = { perColumn: [size.n], perRow: [size.m], matrix: [size.m, size.n] }[operand.shape];
-    if (array.shape.length !== wanted.length || array.shape.some((extent, d) => extent !== wanted[d])) {
-      const what = {
-        perColumn: "one element for each column of D",
-        perRow: "one element for each row of D",
-        matrix: "D's shape",
-      };
-      throw new ShapeError(
-        `gemm: ${behaviour.name} wants ${what[operand.shape]}, [${wanted.join(", ")}]; it was given ${array.label}`,
+    if (operand.shape === "number") return numberKind(behaviour, operand, array);
+    if (!(array instanceof DeviceArray)) {
+      throw new ArgumentError(
+        `gemm: ${behaviour.name} wants a device array (${wants[operand.shape]}), not ${String(array)}`,
       );
     }
-    const inner = array.strides.at(-1);
-    if ((array.shape.at(-1) ?? 0) > 1 && inner !== 1) {
-      throw new ShapeError(
-        `gemm: ${behaviour.name} wants neighbouring elements in ${array.label} (stride 1, not ${inner}); copy() of tilewright/array-ops makes them so`,
+    array.check(`gemm: ${behaviour.name}`);
+    checkOperandShape(behaviour, operand.shape, array, size);
+    if (operand.type !== undefined && array.type !== operand.type) {
+      throw new TypeMismatchError(
+        `gemm: ${behaviour.name} wants ${operand.type.name} elements; it was given ${array.label}`,
       );
     }
     return { ...operand, type: array.type, alignment: alignmentOf(array) };
   });
   return { behaviour, operands };
+}
+
+function numberKind(behaviour: StepBehaviour, operand: StepOperandShape, given: StepArray): StepOperandKind {
+  const type = operand.type as StorageType;
+  if (typeof given !== "number" || !holds(given, type) || (Number.isNaN(given) && type.class === "float")) {
+    throw new ArgumentError(
+      `gemm: ${behaviour.name} wants a number of type ${type.name}, not ${String(given)}`,
+    );
+  }
+  return { ...operand, type, alignment: byteSize(type) };
+}
+
+function checkOperandShape(
+  behaviour: StepBehaviour,
+  shape: Exclude<StepOperandShape["shape"], "number">,
+  array: DeviceArray,
+  { m, n }: { readonly m: number; readonly n: number },
+): void {
+  const wanted = {
+    perColumn: [n],
+    perRow: [m],
+    matrix: [m, n],
+    bits: [m, Math.ceil(n / 32)],
+    scalar: array.shape.map(() => 1),
+  }[shape];
+  if (array.shape.length !== wanted.length || array.shape.some((extent, d) => extent !== wanted[d])) {
+    throw new ShapeError(
+      `gemm: ${behaviour.name} wants ${wants[shape]}, [${wanted.join(", ")}]; it was given ${array.label}`,
+    );
+  }
+  const inner = array.strides.at(-1);
+  if ((array.shape.at(-1) ?? 0) > 1 && inner !== 1) {
+    throw new ShapeError(
+      `gemm: ${behaviour.name} wants neighbouring elements in ${array.label} (stride 1, not ${inner}); copy() of tilewright/array-ops makes them so`,
+    );
+  }
 }
 
 function alignmentOf(array: DeviceArray): number {

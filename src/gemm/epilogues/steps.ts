@@ -3,7 +3,8 @@
  */
 import { binary } from "../../lang/index.ts";
 import type { DeviceArray } from "../../runtime/array.ts";
-import type { EpilogueStep, StepBehaviour, StepOperandShape } from "./step.ts";
+import type { EpilogueStep, StepBehaviour } from "./step.ts";
+import type { StepOperandShape } from "./step-operand.ts";
 
 function combining(name: string, shape: StepOperandShape["shape"], operator: "add" | "mul"): StepBehaviour {
   return {

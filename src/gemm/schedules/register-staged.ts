@@ -30,6 +30,7 @@ import {
 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { subdivide, tile } from "../../tile/index.ts";
+import { Collectors, type PartExtents } from "../epilogues/collector.ts";
 import { stepOperands } from "../epilogues/step.ts";
 import { allExtraValues } from "../extras.ts";
 import { chooseParams } from "../heuristics.ts";
@@ -61,6 +62,7 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
   checkParams(kind.params, operator, facts.subgroup.width);
   const { block: extents, warps } = kind.params;
   const { m, n, k } = args;
+  const given = args as unknown as Readonly<Record<string, unknown>>;
   const output = tilePlace(kind.params, m, n, block.id.x);
   const whole = output.row.add(extents.m).le(m).and(output.column.add(extents.n).le(n));
 
@@ -78,7 +80,7 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
   const stageB = (stage: Value<I32> | number): SharedTile =>
     stageTile(sharedB, plan.b, stage, plan.stageBytes.b / byteSize(operator.shared.b));
 
-  const extras = allExtraValues(kind.extras, args as unknown as Readonly<Record<string, unknown>>);
+  const extras = allExtraValues(kind.extras, given);
   const transforms = closedTransforms(kind.transforms, extras, args);
   const threads = block.size;
   const copyA = new StagedCopy({
@@ -201,8 +203,24 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     width: Math.min(...widths),
     transforms,
     steps: kind.steps,
-    stepOperands: stepOperands(kind.steps, args as unknown as Readonly<Record<string, unknown>>),
+    stepOperands: stepOperands(kind.steps, given),
+    collectors: kind.steps.some(({ behaviour }) => behaviour.collects !== undefined)
+      ? (grid) =>
+          new Collectors({
+            steps: kind.steps,
+            args: given,
+            rows: m,
+            columns: n,
+            parts: warpParts(kind),
+            grid,
+          })
+      : undefined,
   });
+}
+
+/** What of D one warp computes. */
+function warpParts({ params: { block: extents, warps } }: Pick<GemmKind, "params">): PartExtents {
+  return { rows: extents.m / warps.m, columns: extents.n / warps.n };
 }
 
 /** Two stages, through registers: serves every kind on every target. */
@@ -216,6 +234,7 @@ export const registerStagedSchedule: Schedule = {
   kernel: registerStagedKernel,
   arguments: gemmArguments,
   blocks: (kind, launch) => tilesOf(launch, kind.params),
+  parts: warpParts,
   operatorName: (kind, facts) => kind.operator.create(kind.types, facts).name,
   describe(kind, facts) {
     const { block: extents, warps } = kind.params;

@@ -3,6 +3,7 @@
  */
 import type { Kernel } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
+import type { PartExtents } from "../epilogues/collector.ts";
 import type { EpilogueStep } from "../epilogues/step.ts";
 import type { ExtraArgument, ExtrasOf } from "../extras.ts";
 import type { GemmKind } from "../kind.ts";
@@ -42,6 +43,8 @@ export interface Schedule {
   blocks(kind: GemmKind, launch: GemmLaunch, facts: TargetFacts): number;
   /** Workspaces and kernels around the product, for kinds whose blocks leave partial results. */
   surroundings?(kind: GemmKind, launch: GemmLaunch, facts: TargetFacts): PlanSurroundings;
+  /** The parts of D for each of which one subgroup leaves partial states of what steps reduce. */
+  parts(kind: GemmKind, facts: TargetFacts): PartExtents;
   /** What multiplies, as `explain()` names it. */
   operatorName(kind: GemmKind, facts: TargetFacts): string;
   /** Lines for `explain()`, beside the operator's. */

@@ -13,6 +13,7 @@ import {
   byteSize,
   type Condition,
   Fragment,
+  type FragmentLayout,
   type GlobalArray,
   type I32,
   type Index,
@@ -32,8 +33,10 @@ import {
   vector,
   when,
 } from "../../lang/index.ts";
+import { Collectors, type PartExtents } from "../epilogues/collector.ts";
 import { combine } from "../epilogues/combination.ts";
-import type { StepOperand } from "../epilogues/step.ts";
+import type { ReductionAxis } from "../epilogues/reduction.ts";
+import type { StepOperand } from "../epilogues/step-operand.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { Transforms } from "../transforms.ts";
 
@@ -66,6 +69,14 @@ export function storeBox(kind: Pick<GemmKind, "d">): readonly number[] {
   return [boxBytes / byteSize(kind.d.type), rowsHeld];
 }
 
+/** Rows that one warp of a warpgroup holds. */
+const rowsOfWarp = 16;
+
+/** What of D leaves one partial state for each reduction: a warp's share of the tile. */
+export function warpgroupParts(kind: Pick<GemmKind, "params">): PartExtents {
+  return { rows: rowsOfWarp, columns: kind.params.block.n };
+}
+
 /** Bytes of shared memory for one warpgroup's boxes. */
 export const storeBytes: number = 2 * boxBytes * rowsHeld;
 
@@ -78,6 +89,7 @@ interface Place {
 export class WarpgroupStore {
   readonly #boxes: SharedMemory<StorageType> | undefined;
   readonly #steps: readonly (readonly StepOperand[])[];
+  readonly #collectors: Collectors | undefined;
 
   constructor(
     private readonly kind: GemmKind,
@@ -87,15 +99,68 @@ export class WarpgroupStore {
     groups: number,
   ) {
     this.#steps = steps;
+    const collectors = new Collectors({
+      steps: kind.steps,
+      args: args as unknown as Readonly<Record<string, unknown>>,
+      rows: args.m,
+      columns: args.n,
+      parts: warpgroupParts(kind),
+      // Accumulators lie in quads of lanes along a row, eight rows of them: the layout of every m64nNkK.
+      grid: { fastest: "C", R: 8, C: 4 },
+    });
+    this.#collectors = collectors.needed ? collectors : undefined;
     const elements = (groups * storeBytes) / byteSize(kind.d.type);
     this.#boxes = storesBoxes(kind) ? shared(kind.d.type, elements, 1024) : undefined;
   }
 
   /** Stores the tile at (row, column) of D whose rows this warpgroup, the `group`-th that multiplies, holds 64 of. */
   leave(accumulator: AnyFragment, row: Value<I32>, column: Value<I32>, group: Value<I32>): void {
+    const first = { row: row.add(group.mul(rowsHeld)), column };
+    this.#collecting(["row", "all"], accumulator, [0, accumulator.count], first, () => {
+      this.#leave(accumulator, { row, column }, first, group);
+    });
+  }
+
+  /**
+   * Does `body`, which meets elements `from` up to `to`, and joins what steps reduce of them along some axes over the 16 rows
+   * of each warp. All lanes together.
+   */
+  #collecting(
+    axes: readonly ReductionAxis[],
+    accumulator: AnyFragment,
+    [from, to]: readonly [number, number],
+    first: Place,
+    body: () => void,
+  ): void {
+    const collectors = this.#collectors;
+    if (collectors === undefined) {
+      body();
+      return;
+    }
+    const elements = Array.from({ length: to - from }, (_, i) => this.#offset(accumulator, from + i));
+    const distinct = (which: "row" | "column"): readonly number[] =>
+      [...new Set(elements.map((at) => at[which]))].sort((a, b) => a - b);
+    const lane = (accumulator.layout as FragmentLayout).lane();
+    const warp = subgroup.index.floorMod(4).mul(rowsOfWarp);
+    collectors.open(
+      axes,
+      {
+        part: { row: first.row.add(warp), column: first.column },
+        lane: { row: first.row.add(lane.row), column: first.column.add(lane.column) },
+      },
+      { rows: distinct("row"), columns: distinct("column") },
+    );
+    body();
+    collectors.close(axes);
+  }
+
+  #offset(accumulator: AnyFragment, i: number): { readonly row: number; readonly column: number } {
+    return (accumulator.layout as FragmentLayout).element(i);
+  }
+
+  #leave(accumulator: AnyFragment, { row, column }: Place, first: Place, group: Value<I32>): void {
     const { m, n } = this.args;
     const { block: extents } = this.kind.params;
-    const first = { row: row.add(group.mul(rowsHeld)), column };
     const whole = (): Condition => row.add(extents.m).le(m).and(column.add(extents.n).le(n));
     if (this.#boxes === undefined) {
       when(whole(), () => this.#pairs(accumulator, first, false)).otherwise(() =>
@@ -106,7 +171,10 @@ export class WarpgroupStore {
     const boxes = this.#boxes;
     const readsArrays =
       this.kind.c !== undefined ||
-      this.kind.steps.some(({ operands }) => operands.length > 0) ||
+      this.kind.steps.some(
+        ({ operands, behaviour }) =>
+          operands.some(({ shape }) => shape !== "number") || behaviour.collects !== undefined,
+      ) ||
       Object.keys(this.kind.extras).length > 0;
     if (!readsArrays) {
       this.#gather(boxes, accumulator, first, group);
@@ -168,10 +236,12 @@ export class WarpgroupStore {
       const registers = new Fragment(type, 2, 4, undefined, "leaving");
       // Eight columns of the accumulator are four elements: two rows of two neighbours.
       const element = ((firstColumn + column) / 8) * 4;
-      for (let pair = 0; pair < 4; pair++) {
-        const values = this.#combined(accumulator, element + 2 * pair, 2, first);
-        registers.setRegister(pair, vector(...values) as never);
-      }
+      this.#collecting(["column"], accumulator, [element, element + 8], first, () => {
+        for (let pair = 0; pair < 4; pair++) {
+          const values = this.#combined(accumulator, element + 2 * pair, 2, first);
+          registers.setRegister(pair, vector(...values) as never);
+        }
+      });
       storeMatrix(registers, 4, boxes, line.add(unit.xor(column / 8).mul(8)));
     }
   }
@@ -191,39 +261,49 @@ export class WarpgroupStore {
     const line = origin.add(row.mul(columns)).add(pair.floorMod(2).mul(2));
     for (let column = 0; column < columns; column += 8) {
       const at = line.add(unit.xor(column / 4).mul(4));
-      for (const half of [0, 1]) {
-        const element = ((firstColumn + column) / 8) * 4 + 2 * half;
-        const values = this.#combined(accumulator, element, 2, first);
-        boxes.storeVectorAt(at.add(half * 8 * columns), vector(...values));
-      }
+      const element = ((firstColumn + column) / 8) * 4;
+      this.#collecting(["column"], accumulator, [element, element + 4], first, () => {
+        for (const half of [0, 1]) {
+          const values = this.#combined(accumulator, element + 2 * half, 2, first);
+          boxes.storeVectorAt(at.add(half * 8 * columns), vector(...values));
+        }
+      });
     }
   }
 
   // Straight from registers ---------------------------------------------------------------------------------------------
 
   #pairs(accumulator: AnyFragment, first: Place, guarded: boolean): void {
+    for (let element = 0; element < accumulator.count; element += 4) {
+      this.#collecting(["column"], accumulator, [element, element + 4], first, () => {
+        this.#pair(accumulator, element, first, guarded);
+        this.#pair(accumulator, element + 2, first, guarded);
+      });
+    }
+  }
+
+  /** Elements `i` and `i + 1`, neighbours in a row. */
+  #pair(accumulator: AnyFragment, i: number, first: Place, guarded: boolean): void {
     const { kind, args } = this;
     const wide =
       kind.d.alignment >= 2 * byteSize(kind.d.type) &&
       (kind.c === undefined || kind.c.alignment >= 2 * byteSize(kind.c.type));
-    for (let i = 0; i < accumulator.count; i += 2) {
-      const at = this.#coordinates(accumulator, i, first);
-      const inside = (e: number): Condition =>
-        guarded ? at.row.lt(args.m).and(at.column.add(e).lt(args.n)) : true;
-      const single = (e: number): void => {
-        when(inside(e), () =>
-          args.d.storeAt(this.#position(at, e), this.#combined(accumulator, i + e, 1, first)[0]),
-        );
-      };
-      if (!wide) {
-        single(0);
-        single(1);
-        continue;
-      }
-      when(inside(1), () => {
-        args.d.storeVectorAt(this.#position(at, 0), vector(...this.#combined(accumulator, i, 2, first)));
-      }).otherwise(() => single(0));
+    const at = this.#coordinates(accumulator, i, first);
+    const inside = (e: number): Condition =>
+      guarded ? at.row.lt(args.m).and(at.column.add(e).lt(args.n)) : true;
+    const single = (e: number): void => {
+      when(inside(e), () =>
+        args.d.storeAt(this.#position(at, e), this.#combined(accumulator, i + e, 1, first)[0]),
+      );
+    };
+    if (!wide) {
+      single(0);
+      single(1);
+      return;
     }
+    when(inside(1), () => {
+      args.d.storeVectorAt(this.#position(at, 0), vector(...this.#combined(accumulator, i, 2, first)));
+    }).otherwise(() => single(0));
   }
 
   // Both --------------------------------------------------------------------------------------------------------------
@@ -249,11 +329,18 @@ export class WarpgroupStore {
         transforms: this.transforms,
         steps: kind.steps,
         stepOperands: this.#steps,
+        collectors: this.#collectors,
         target: kind.d.type,
         source: kind.c === undefined ? undefined : () => this.#addend(count, at),
       },
       Array.from({ length: count }, (_, e) => accumulator.get(i + e)),
-      { count, along: "C", at: (e) => ({ row: at.row, column: at.column.add(e) }) },
+      {
+        count,
+        along: "C",
+        aligned: true,
+        offset: this.#offset(accumulator, i),
+        at: (e) => ({ row: at.row, column: at.column.add(e) }),
+      },
     );
   }
 

@@ -62,7 +62,14 @@ import type { InputOperand } from "../source.ts";
 import { closedTransforms } from "../transforms.ts";
 import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
 import { tilePlace } from "./tile-order.ts";
-import { type StoreArguments, storeBox, storeBytes, storesBoxes, WarpgroupStore } from "./warpgroup-store.ts";
+import {
+  type StoreArguments,
+  storeBox,
+  storeBytes,
+  storesBoxes,
+  WarpgroupStore,
+  warpgroupParts,
+} from "./warpgroup-store.ts";
 
 /** Bytes of a swizzled line: one K step of a K-major operand, 64 elements of 16 bits. */
 const lineBytes = 128;
@@ -441,6 +448,7 @@ export const warpgroupSchedule: Schedule = {
     };
   },
   blocks: (kind, launch, facts) => Math.min(tilesOf(launch, kind.params), facts.machine.multiprocessors),
+  parts: warpgroupParts,
   operatorName(kind, facts) {
     const { m, n, k } = sized(kind, facts);
     return `wgmma m${m}n${n}k${k}`;
