@@ -18,7 +18,7 @@ const fromSource = {
 };
 
 /** Positions make a failing kernel name its line; a published build leaves them off. */
-const env = { TILEWRIGHT_POSITIONS: "1" };
+const env = { TILEWRIGHT_POSITIONS: "1", TILEWRIGHT_CACHE: "off" };
 
 const project = (
   name: string,

@@ -6,6 +6,7 @@ import type { CompiledKernel } from "../runtime/device.ts";
 import type { OperandKind } from "./kind.ts";
 import type { Resolved } from "./resolve.ts";
 import type { PlanStage, PlanSurroundings } from "./stages.ts";
+import { isTuned } from "./tuned-params.ts";
 
 /** Several lines: the route, tile sizes, each operand's access, resources, and what ruled out a faster way. */
 export function explainPlan(
@@ -25,6 +26,7 @@ export function explainPlan(
     ...schedule.describe(kind, facts),
     `order      groups of ${kind.params.groupRows} tile rows, ${schedule.blocks(kind, resolved, facts)} blocks`,
     ...matrixLines(resolved),
+    ...(isTuned(kind.params) ? ["params     the fastest that tuneGemm found on this device"] : []),
   ];
   if (compiled?.registersPerThread !== undefined) {
     const spills =

@@ -122,7 +122,8 @@ function paramsOf(
   };
 }
 
-function fits(kind: GemmKind, facts: TargetFacts): boolean {
+/** Whether a kind has room on a device. @throws ArgumentError for params that do not fit the operator */
+export function fits(kind: GemmKind, facts: TargetFacts): boolean {
   const operator = kind.operator.create(kind.types, facts);
   checkParams(kind.params, operator, facts.subgroup.width);
   const { warps } = kind.params;

@@ -76,3 +76,4 @@ export {
   type Transforms,
   type TransformWithExtras,
 } from "./transforms.ts";
+export { type GemmTuning, type TuningOptions, type TuningProblem, tuneGemm } from "./tune.ts";

@@ -39,6 +39,7 @@ import type { SharedTile } from "../operators/operator.ts";
 import { checkParams } from "../params.ts";
 import { intersection, sequenceOf } from "../predicate.ts";
 import { closedTransforms } from "../transforms.ts";
+import { tunedParams } from "../tuned-params.ts";
 import { type GemmArguments, gemmArguments, gemmParameters } from "./kernel-interface.ts";
 import { type Schedule, tilesOf } from "./schedule.ts";
 import { planShared, sharedBytesOf, stageTile, stagingOf } from "./shared-plan.ts";
@@ -227,7 +228,8 @@ function warpParts({ params: { block: extents, warps } }: Pick<GemmKind, "params
 export const registerStagedSchedule: Schedule = {
   name: "register-staged",
   refusal: () => undefined,
-  params: (kind, { problem }, facts) => chooseParams(kind, problem, facts),
+  params: (kind, { problem }, facts) =>
+    tunedParams(kind, problem, facts) ?? chooseParams(kind, problem, facts),
   check(kind, facts) {
     checkParams(kind.params, kind.operator.create(kind.types, facts), facts.subgroup.width);
   },
