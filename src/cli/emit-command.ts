@@ -55,7 +55,11 @@ export function addEmitCommand(program: Command, terminal: Terminal): void {
     .option("--output-type <type>", "type of D's elements", storageType)
     .option("--accumulate <type>", "type that sums are made in", sumType)
     .option("--operator <name>", "fma, mma or wmma (default: the fastest)", operatorNamed)
-    .option("--schedule <name>", "warpgroup or register-staged (default: the fastest)", scheduleNamed)
+    .option(
+      "--schedule <name>",
+      "warpgroup, multistage or register-staged (default: the fastest)",
+      scheduleNamed,
+    )
     .option(
       "--layout <layout>",
       "nn, nt, tn or tt: t for an operand that is transposed",

@@ -59,7 +59,11 @@ export function addGemmCommand(program: Command, terminal: Terminal): void {
     )
     .option("--accumulate <type>", "type that sums are made in", sumType)
     .option("--operator <name>", "fma, mma or wmma (default: the fastest)", operatorNamed)
-    .option("--schedule <name>", "warpgroup or register-staged (default: the fastest)", scheduleNamed)
+    .option(
+      "--schedule <name>",
+      "warpgroup, multistage or register-staged (default: the fastest)",
+      scheduleNamed,
+    )
     .option("--opaque-as <type>", "type of elements that numpy calls opaque: bf16, e4m3 or e5m2", storageType)
     .option("--device <name>", "cuda, cuda:1, webgpu or simulator (default: the best present)")
     .option("--json", "print facts as JSON")

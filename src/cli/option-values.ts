@@ -29,6 +29,7 @@ export const operatorNamed = (text: string): OperatorFactory => named(operators,
 export type ScheduleName = NonNullable<GemmOptions["schedule"]>;
 const schedules: readonly { readonly name: ScheduleName }[] = [
   { name: "warpgroup" },
+  { name: "multistage" },
   { name: "register-staged" },
 ];
 

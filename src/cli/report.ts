@@ -37,7 +37,7 @@ export function formatBytes(bytes: number): string {
 
 /** Which way a multiplication takes. */
 export interface GemmRoute {
-  /** How data moves: "warpgroup", "register-staged". */
+  /** How data moves: "warpgroup", "multistage", "register-staged". */
   readonly schedule: string;
   /** What multiplies: "wgmma m64n256k16", "mma m16n8k16", "fma". */
   readonly operator: string;

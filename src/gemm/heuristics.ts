@@ -6,6 +6,7 @@ import type { TargetFacts } from "../target/facts.ts";
 import type { GemmKind } from "./kind.ts";
 import type { Operator } from "./operators/operator.ts";
 import { checkParams, type GemmParams } from "./params.ts";
+import type { Assembly } from "./schedules/assembly.ts";
 import { sharedBytesOf } from "./schedules/shared-plan.ts";
 
 /** A shape in units of the operator's own: operator tiles per warp, warps per block, K depth in elements. */
@@ -50,6 +51,13 @@ function candidatesFor({ shape, byLanes }: Operator): readonly Candidate[] {
   return shape.k > 1 ? tensorCandidates : plainCandidates;
 }
 
+/** Stages of rings that asynchronous copies fill: what hides a memory's latency, and what more would not. */
+const fewestStages = 3;
+const mostStages = 5;
+/** Blocks of small tiles that a multiprocessor is to have room for, and what it keeps of shared memory for each. */
+const mostResident = 4;
+const reservedBytes = 1024;
+
 /**
  * Params for a kind and a size. Of a few shapes, the largest whose tiles still occupy half of the multiprocessors and
  * which fits the device. Sizes beyond that play no part, so that many sizes share one module.
@@ -58,6 +66,7 @@ export function chooseParams(
   kind: Omit<GemmKind, "params" | "schedule">,
   size: { readonly m: number; readonly n: number },
   facts: TargetFacts,
+  assembly: Assembly,
 ): GemmParams {
   const operator = kind.operator.create(kind.types, facts);
   const candidates = candidatesFor(operator);
@@ -69,7 +78,8 @@ export function chooseParams(
       operator.shared.a.bits / 8,
       operator.types.accumulator.bits / 8,
     );
-    if (fits({ ...kind, schedule: "register-staged", params }, facts)) fitting.push(params);
+    const staged = withStages({ ...kind, schedule: assembly.name, params }, facts, assembly);
+    if (staged !== undefined) fitting.push(staged);
   }
   const busy = fitting.find(({ block }) => {
     const tiles = Math.ceil(size.m / block.m) * Math.ceil(size.n / block.n);
@@ -122,11 +132,30 @@ function paramsOf(
   };
 }
 
+/** The params with as many stages as are worth having and leave room for the other blocks of a multiprocessor. */
+function withStages(kind: GemmKind, facts: TargetFacts, assembly: Assembly): GemmParams | undefined {
+  if (!assembly.asynchronous) return fits(kind, facts, assembly) ? kind.params : undefined;
+  const { warps } = kind.params;
+  const threads = warps.m * warps.n * facts.subgroup.width;
+  const { registersPerMultiprocessor, sharedBytesPerMultiprocessor } = facts.machine;
+  // Accumulators and two buffers of fragments take nearly all the registers that a thread can have.
+  const blocks = Math.max(1, Math.floor(registersPerMultiprocessor / (threads * 256)));
+  const room = sharedBytesPerMultiprocessor / Math.min(blocks, mostResident) - reservedBytes;
+  for (let stages = mostStages; stages >= fewestStages; stages--) {
+    const staged = { ...kind, params: { ...kind.params, stages } };
+    if (sharedBytesOf(staged, facts, assembly) <= room && fits(staged, facts, assembly)) return staged.params;
+  }
+  return undefined;
+}
+
 /** Whether a kind has room on a device. @throws ArgumentError for params that do not fit the operator */
-export function fits(kind: GemmKind, facts: TargetFacts): boolean {
+export function fits(kind: GemmKind, facts: TargetFacts, assembly: Assembly): boolean {
   const operator = kind.operator.create(kind.types, facts);
   checkParams(kind.params, operator, facts.subgroup.width);
   const { warps } = kind.params;
   const threads = warps.m * warps.n * facts.subgroup.width;
-  return threads <= facts.limits.threadsPerBlock && sharedBytesOf(kind, facts) <= facts.limits.sharedBytes;
+  return (
+    threads <= facts.limits.threadsPerBlock &&
+    sharedBytesOf(kind, facts, assembly) <= facts.limits.sharedBytes
+  );
 }

@@ -53,6 +53,7 @@ export function kindKey(kind: GemmKind): string {
     warps.m,
     warps.n,
     groupRows,
+    params.stages,
     params.residentBlocks,
     copies?.a,
     copies?.b,

@@ -55,6 +55,7 @@ export {
   rowMajor,
 } from "./layouts/layout.ts";
 export { type Mask, masked } from "./layouts/masked.ts";
+export { swizzled } from "./layouts/swizzled.ts";
 export { type Dot4Shape, dot4Operator, dot4Packed } from "./operators/dot4.ts";
 export { type FmaShape, fma, fmaOperator, semiringOperator } from "./operators/fma.ts";
 export { mmaOperator, mmaSync } from "./operators/mma.ts";
@@ -65,7 +66,6 @@ export type { GemmParams } from "./params.ts";
 export { type GemmPlan, gemm, planGemm } from "./plan.ts";
 export { everyStep, type OutputTile, type Predicate } from "./predicate.ts";
 export type { GemmOptions } from "./resolve.ts";
-export { registerStagedKernel } from "./schedules/register-staged.ts";
 export type { InputOperand, MatrixSource } from "./source.ts";
 export {
   bound,

@@ -6,6 +6,7 @@ import { chooseParams, fits } from "./heuristics.ts";
 import type { GemmKind } from "./kind.ts";
 import type { Operator } from "./operators/operator.ts";
 import type { GemmParams } from "./params.ts";
+import { registerStaged } from "./schedules/assembly.ts";
 
 type PlannedKind = Omit<GemmKind, "params" | "schedule">;
 type Size = { readonly m: number; readonly n: number };
@@ -23,9 +24,13 @@ export function paramCandidates(
   most: number,
 ): readonly GemmParams[] {
   const operator = kind.operator.create(kind.types, facts);
-  const usual = chooseParams(kind, size, facts);
+  const usual = chooseParams(kind, size, facts, registerStaged);
   const others = shapesOf(operator, facts)
-    .filter((params) => !same(params, usual) && fits({ ...kind, schedule: "register-staged", params }, facts))
+    .filter(
+      (params) =>
+        !same(params, usual) &&
+        fits({ ...kind, schedule: registerStaged.name, params }, facts, registerStaged),
+    )
     .map((params) => ({ params, cost: costOf(params, size, facts) }))
     .sort((x, y) => x.cost - y.cost);
   return [usual, ...others.slice(0, Math.max(0, most - 1)).map(({ params }) => params)];

@@ -12,6 +12,8 @@ export interface GemmParams {
   readonly warps: { readonly m: number; readonly n: number };
   /** Tile rows that blocks walk down before the next tile column: keeps B's columns in the L2 cache. */
   readonly groupRows: number;
+  /** K steps that shared memory holds at once; by shared memory and schedule unless given. */
+  readonly stages?: number;
   /** Blocks that a multiprocessor should be able to hold at once; limits registers. Said by the compiler unless given. */
   readonly residentBlocks?: number;
   /** Elements that one access of each copy moves at most; 16 bytes' worth unless given. */

@@ -18,6 +18,7 @@ import { hasWmma, wmmaSync } from "./operators/wmma.ts";
 import type { GemmParams } from "./params.ts";
 import { everyStep, type Predicate } from "./predicate.ts";
 import { identical, type MatrixOperand, overlap, type Problem, problemOf, resultOperand } from "./problem.ts";
+import { multistageSchedule } from "./schedules/multistage.ts";
 import { registerStagedSchedule } from "./schedules/register-staged.ts";
 import type { GemmLaunch, Schedule, UnscheduledKind } from "./schedules/schedule.ts";
 import { warpgroupSchedule } from "./schedules/warpgroup.ts";
@@ -43,7 +44,7 @@ export interface GemmOptions {
   /** The inner product; tensor cores where there are any, unless given. */
   readonly operator?: OperatorFactory;
   /** How data moves; the fastest that everything else permits, unless given. */
-  readonly schedule?: "warpgroup" | "register-staged";
+  readonly schedule?: "warpgroup" | "multistage" | "register-staged";
   readonly params?: GemmParams;
   /** Functions of elements and coordinates on the eight streams; {@link bound} gives one arrays and numbers of its own. */
   readonly transforms?: GivenTransforms;
@@ -64,7 +65,7 @@ export interface Resolved extends GemmLaunch {
 }
 
 /** Fastest first. */
-const schedules: readonly Schedule[] = [warpgroupSchedule, registerStagedSchedule];
+const schedules: readonly Schedule[] = [warpgroupSchedule, multistageSchedule, registerStagedSchedule];
 
 function factor(value: unknown, name: string, type: ElementType): number | bigint {
   if (typeof value !== "number" && typeof value !== "bigint") {
@@ -215,7 +216,7 @@ function chooseSchedule(
   for (const schedule of schedules) {
     const last = schedule === schedules.at(-1);
     const reason =
-      options.operator !== undefined && schedule !== registerStagedSchedule
+      options.operator !== undefined && schedule.ownOperator === true
         ? `the ${options.operator.name} operator was asked for`
         : (schedule.refusal(kind, launch, facts) ??
           (last ? undefined : misfit(schedule, kind, options.params, facts)));

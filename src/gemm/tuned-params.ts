@@ -8,6 +8,7 @@ import { fits } from "./heuristics.ts";
 import type { GemmKind, OperandKind } from "./kind.ts";
 import type { GemmParams } from "./params.ts";
 import type { Problem } from "./problem.ts";
+import { registerStaged } from "./schedules/assembly.ts";
 
 type PlannedKind = Omit<GemmKind, "params" | "schedule">;
 type Size = Pick<Problem, "m" | "n" | "k">;
@@ -88,7 +89,7 @@ export function tunedParams(
   store: TuningStore = usualStore(),
 ): GemmParams | undefined {
   const params = decodeParams(store.get(deviceKey(problem), subjectKey(kind, problem)));
-  if (params === undefined || !takes({ ...kind, schedule: "register-staged", params }, facts)) {
+  if (params === undefined || !takes({ ...kind, schedule: registerStaged.name, params }, facts)) {
     return undefined;
   }
   tuned.add(params);
@@ -97,7 +98,7 @@ export function tunedParams(
 
 function takes(kind: GemmKind, facts: TargetFacts): boolean {
   try {
-    return fits(kind, facts);
+    return fits(kind, facts, registerStaged);
   } catch {
     // Params that do not fit the operator: another version's, or a file that somebody edited.
     return false;

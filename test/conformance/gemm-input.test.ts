@@ -257,7 +257,7 @@ describe("factors and components", () => {
     await refuses(
       product({ schedule: "fast" as never }),
       ArgumentError,
-      'no schedule "fast"; there are warpgroup, register-staged',
+      'no schedule "fast"; there are warpgroup, multistage, register-staged',
     );
     await refuses(product({ schedule: "warpgroup", operator: fma }), UnsupportedError, /warpgroup/);
   });

@@ -9,7 +9,6 @@ import {
   type AnyVector,
   type Bool,
   type I32,
-  type Index,
   type IndexOperand,
   type LinearArray,
   type StorageType,
@@ -96,23 +95,13 @@ export function elementOf(tile: MatrixTile, e: number): MatrixTile {
   return translate(tile, { [runOf(tile).along]: e } as never).resize({ R: 1, C: 1 }) as MatrixTile;
 }
 
-/** A dense matrix whose lines follow each other at the leading dimension. */
-function dense(major: "row" | "column"): Layout {
-  const position = (place: MatrixPlace, tile: MatrixTile): Coordinate | Value<Index> => {
-    const ordered = major === "row" ? tile.project("R", "C") : tile.project("C", "R");
-    const within = linearise(ordered, place.leading);
-    if (place.origin === 0) return within;
-    if (within instanceof Value && within.type.name === "index") {
-      throw new TypeError("a matrix with 64-bit positions begins at the array's first element");
-    }
-    return plus(place.origin, within as Coordinate);
-  };
+/** A layout all of whose accesses go to consecutive elements from a position on. */
+export function layoutAt(
+  description: Pick<Layout, "name" | "major" | "leading" | "length" | "facts">,
+  position: NonNullable<Layout["position"]>,
+): Layout {
   return {
-    name: `${major}-major`,
-    major,
-    leading: (rows, columns) => (major === "row" ? columns : rows),
-    length: (rows, columns) => rows * columns,
-    facts: { movement: "box" },
+    ...description,
     position,
     load(source, place, tile) {
       const lanes = tile.size.R * tile.size.C;
@@ -125,6 +114,28 @@ function dense(major: "row" | "column"): Layout {
       else target.storeAt(at, value);
     },
   };
+}
+
+/** A dense matrix whose lines follow each other at the leading dimension. */
+function dense(major: "row" | "column"): Layout {
+  return layoutAt(
+    {
+      name: `${major}-major`,
+      major,
+      leading: (rows, columns) => (major === "row" ? columns : rows),
+      length: (rows, columns) => rows * columns,
+      facts: { movement: "box" },
+    },
+    (place, tile) => {
+      const ordered = major === "row" ? tile.project("R", "C") : tile.project("C", "R");
+      const within = linearise(ordered, place.leading);
+      if (place.origin === 0) return within;
+      if (within instanceof Value && within.type.name === "index") {
+        throw new TypeError("a matrix with 64-bit positions begins at the array's first element");
+      }
+      return plus(place.origin, within as Coordinate);
+    },
+  );
 }
 
 /** Elements of one row are neighbours. */

@@ -2,8 +2,9 @@
  * @file The tensor-core operator: `mma.sync` on fragments that `ldmatrix` or ordinary loads fill.
  *
  * One call multiplies m16 by n16 where ldmatrix brings two neighbouring B fragments at once, else a single instruction.
- * 16-bit elements load through ldmatrix from either order (transposing when the contiguous direction is not K); 8-bit
- * elements in K order load through it as pairs; everything else loads element by element.
+ * Elements of up to 32 bits in K order load through ldmatrix, whose rows are 16 bytes of whatever type; 16-bit elements
+ * also in the other order, which it transposes. 8-bit elements are put in K order on the way to shared memory; what is
+ * left loads element by element.
  */
 import { UnsupportedError } from "../../errors.ts";
 import {
@@ -16,7 +17,9 @@ import {
   loadMatrix,
   mma,
   mmaFragment,
+  type StorageType,
   subgroup,
+  tf32,
 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
@@ -70,16 +73,25 @@ function createMma(
   const instruction = choose(types, facts, wanted);
   const { m, n, k } = instruction;
   const shared = { a: sharedType(types.a), b: sharedType(types.b) };
-  const sixteenBits = shared.b.bits === 16 && facts.loadMatrix;
-  const across = sixteenBits && k === 16 ? 2 : 1;
+  // A matrix of ldmatrix is eight rows of 16 bytes; an operand has one or two of them along K.
+  const matrices = (k * byteSize(shared.b)) / 16;
+  const loadable = facts.loadMatrix && m === 16 && shared.b.bits <= 32 && (matrices === 1 || matrices === 2);
+  const across = loadable && matrices === 2 ? 2 : 1;
+  const kMajor = (operand: "a" | "b"): "row" | "column" => (operand === "a" ? "row" : "column");
+  const throughMatrices = (source: SharedTile, operand: "a" | "b", transform: unknown): boolean =>
+    loadable &&
+    transform === undefined &&
+    (source.layout.major === kMajor(operand) || source.memory.type.bits === 16);
   return {
     name: `mma m${m}n${n}k${k}`,
     shape: { m, n: n * across, k },
     types,
     shared,
     opaque: false,
-    sharedMajor: (_operand, global) => global,
-    sharedPadding: (operand) => 16 / byteSize(shared[operand]),
+    sharedMajor: (operand, global) => (loadable && shared[operand].bits === 8 ? kMajor(operand) : global),
+    sharedPadding: (operand, major) =>
+      lineBytes(shared[operand], major === kMajor(operand)) / byteSize(shared[operand]),
+    swizzles: true,
     createA: () => mmaFragment(instruction, "a"),
     createB: () => mmaFragment(instruction, "b", across),
     createAccumulator: () =>
@@ -89,12 +101,16 @@ function createMma(
         return held;
       }),
     loadA(target, source, tile, transform) {
-      if (sixteenBits && transform === undefined) loadAMatrices(target, source, tile, k);
-      else loadElements(target, source, tile, "a", transform, types.a);
+      if (throughMatrices(source, "a", transform)) {
+        loadAMatrices(target, source, tile, matrices);
+        rounded(target, types.a);
+      } else loadElements(target, source, tile, "a", transform, types.a);
     },
     loadB(target, source, tile, transform) {
-      if (sixteenBits && transform === undefined) loadBMatrices(target, source, tile, k, across);
-      else loadElements(target, source, tile, "b", transform, types.b);
+      if (throughMatrices(source, "b", transform)) {
+        loadBMatrices(target, source, tile, matrices, across);
+        rounded(target, types.b);
+      } else loadElements(target, source, tile, "b", transform, types.b);
     },
     multiply(accumulator, a, b) {
       accumulator.forEach((held, j) => {
@@ -109,13 +125,31 @@ function createMma(
   };
 }
 
-/** A through ldmatrix: matrices in the order (rows 0-7, K 0-7), (8-15, 0-7), (0-7, 8-15), (8-15, 8-15). */
-function loadAMatrices(target: AnyFragment, source: SharedTile, tile: Tile<"R" | "C">, k: number): void {
+/** Bytes of each line that lanes read in one pass over the banks: what keeps lines off each other's. */
+function lineBytes(type: StorageType, kMajor: boolean): number {
+  // ldmatrix takes 16 bytes of eight lines, and so do 32-bit loads of four K by eight lines. Four lines K of eight
+  // 32-bit elements, and 64-bit loads in either order, take 32 bytes of four lines.
+  return type.bits === 64 || (type.bits === 32 && !kMajor) ? 32 : 16;
+}
+
+/** tf32 numbers are held in f32 registers, rounded to ten bits. */
+function rounded(target: AnyFragment, compute: ElementType): void {
+  if (compute === tf32) target.map((value) => value.to(tf32).to(target.type));
+}
+
+/** A through ldmatrix: matrices in the order (rows 0-7, first K), (8-15, first), (0-7, second), (8-15, second). */
+function loadAMatrices(
+  target: AnyFragment,
+  source: SharedTile,
+  tile: Tile<"R" | "C">,
+  matrices: number,
+): void {
   const { lane } = subgroup;
-  const count = k === 16 ? 4 : 2;
+  const count = matrices === 2 ? 4 : 2;
+  const elements = 16 / byteSize(source.memory.type);
   const kMajor = source.layout.major === "row";
   const row = kMajor ? lane.floorMod(16) : lane.floorDiv(8).floorMod(2).mul(8);
-  const depth = kMajor ? lane.floorDiv(16).mul(8) : lane.floorMod(8).add(lane.floorDiv(16).mul(8));
+  const depth = kMajor ? lane.floorDiv(16).mul(elements) : lane.floorMod(8).add(lane.floorDiv(16).mul(8));
   // With two matrices the addresses of lanes 16 to 31 are not used, but must stay inside the array.
   const within = count === 4 ? { R: row, C: depth } : kMajor ? { R: row } : { R: row, C: lane.floorMod(8) };
   const at = positionIn(source, translate(tile, within));
@@ -123,24 +157,25 @@ function loadAMatrices(target: AnyFragment, source: SharedTile, tile: Tile<"R" |
 }
 
 /**
- * B through ldmatrix: for each eight columns the matrices of K 0-7 and, with a depth of 16, K 8-15. Two neighbours of
- * eight columns come together.
+ * B through ldmatrix: for each eight columns the matrix of the first K and, where there are two, of the second. Two
+ * neighbours of eight columns come together.
  */
 function loadBMatrices(
   target: AnyFragment,
   source: SharedTile,
   tile: Tile<"R" | "C">,
-  k: number,
+  matrices: number,
   across: number,
 ): void {
   const { lane } = subgroup;
-  const count = ((k / 8) * across) as 1 | 2 | 4;
+  const count = (matrices * across) as 1 | 2 | 4;
+  const elements = 16 / byteSize(source.memory.type);
   const within = lane.floorMod(8);
   // Lanes 8 to 15 address the second K half, lanes 16 to 31 the second eight columns; where there is none, the first again.
-  const half = lane.floorDiv(8).floorMod(2).mul(8);
+  const half = lane.floorDiv(8).floorMod(2).mul(elements);
   const neighbour = lane.floorDiv(16).mul(8);
   const kMajor = source.layout.major === "column";
-  const depth = kMajor ? (k === 16 ? half : 0) : k === 16 ? lane.floorMod(16) : within;
+  const depth = kMajor ? (matrices === 2 ? half : 0) : matrices === 2 ? lane.floorMod(16) : within;
   const column = across === 2 ? (kMajor ? neighbour.add(within) : neighbour) : kMajor ? within : 0;
   const at = positionIn(source, translate(tile, { R: depth, C: column }));
   loadMatrix(target, count, source.memory, at, { transpose: !kMajor });

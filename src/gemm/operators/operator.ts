@@ -47,6 +47,11 @@ export interface Operator<FA = unknown, FB = unknown, FC = unknown> {
   sharedMajor(operand: "a" | "b", global: "row" | "column"): "row" | "column";
   /** Padding of a shared line, in elements, that keeps its accesses off each other's banks. */
   sharedPadding(operand: "a" | "b", major: "row" | "column"): number;
+  /**
+   * Whether it asks the shared tile's layout for every position, so that lines may be swizzled; then the padding is what it
+   * takes of each line in one pass over the banks. Otherwise lines lie at one distance.
+   */
+  readonly swizzles?: boolean;
   createA(): FA;
   createB(): FB;
   /** Accumulators, all zero. */

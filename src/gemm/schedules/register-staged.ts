@@ -1,32 +1,20 @@
 /**
- * @file The register-staged schedule: two stages in shared memory, the next K step on its way through registers while
- * the present one is multiplied, one barrier a step. Works on every target; it asks for no asynchronous copies.
- *
- * ```
- * fetch(0); store(0); barrier
- * for each step that counts:
- *   fetch(next)                 global → registers, in flight during the arithmetic
- *   multiply(step)              shared → fragments → accumulators
- *   store(next)                 registers → the other stage
- *   barrier
- * epilogue
- * ```
+ * @file Schedules out of a ring of stages in shared memory, a copy engine for each operand and an operator that a warp
+ * feeds from a stage. Register-staged is the plainest: two stages, the next K step on its way through registers while the
+ * present one is multiplied. It works on every target and asks for no asynchronous copies.
  */
+
+import { ArgumentError } from "../../errors.ts";
 import {
   block,
   byteSize,
-  type Condition,
   type I32,
-  i32,
   type Kernel,
   kernel,
-  loopWhile,
   type StorageType,
   sharedArena,
   subgroup,
   type Value,
-  variable,
-  when,
 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { subdivide, tile } from "../../tile/index.ts";
@@ -35,30 +23,34 @@ import { stepOperands } from "../epilogues/step.ts";
 import { allExtraValues } from "../extras.ts";
 import { chooseParams } from "../heuristics.ts";
 import { accessWidth, type GemmKind, scaleTypeOf } from "../kind.ts";
-import type { SharedTile } from "../operators/operator.ts";
+import type { Operator } from "../operators/operator.ts";
 import { checkParams } from "../params.ts";
 import { intersection, sequenceOf } from "../predicate.ts";
 import { closedTransforms } from "../transforms.ts";
 import { tunedParams } from "../tuned-params.ts";
+
+import { type Assembly, registerStaged, stagesOf } from "./assembly.ts";
+import type { CopyStep } from "./copy-engine.ts";
 import { type GemmArguments, gemmArguments, gemmParameters } from "./kernel-interface.ts";
+import { copyEngines } from "./operand-copies.ts";
+import { type RingOperand, runRing } from "./ring.ts";
 import { type Schedule, tilesOf } from "./schedule.ts";
 import { planShared, sharedBytesOf, stageTile, stagingOf } from "./shared-plan.ts";
-import { StagedCopy } from "./staged-copy.ts";
 import { tilePlace } from "./tile-order.ts";
 import { WarpProduct } from "./warp-product.ts";
 
-/** The kernel of a kind. */
-export function registerStagedKernel(kind: GemmKind): Kernel {
+/** The kernel of a kind and an assembly. */
+export function stagedKernel(kind: GemmKind, assembly: Assembly): Kernel {
   const { params } = kind;
   return kernel("gemm", {
     params: gemmParameters(kind),
     block: (facts) => params.warps.m * params.warps.n * facts.subgroup.width,
     ...(params.residentBlocks === undefined ? {} : { blocksPerMultiprocessor: params.residentBlocks }),
-    body: (args, facts) => gemmBody(kind, args as unknown as GemmArguments, facts),
+    body: (args, facts) => gemmBody(kind, args as unknown as GemmArguments, facts, assembly),
   });
 }
 
-function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void {
+function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts, assembly: Assembly): void {
   const operator = kind.operator.create(kind.types, facts);
   checkParams(kind.params, operator, facts.subgroup.width);
   const { block: extents, warps } = kind.params;
@@ -67,63 +59,22 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
   const output = tilePlace(kind.params, m, n, block.id.x);
   const whole = output.row.add(extents.m).le(m).and(output.column.add(extents.n).le(n));
 
-  const plan = planShared(kind, operator);
-  const staging = stagingOf(kind, operator, facts);
-  const arena = sharedArena(Math.max(2 * (plan.stageBytes.a + plan.stageBytes.b), staging.bytes), 128);
-  const sharedA = arena.view(operator.shared.a, (2 * plan.stageBytes.a) / byteSize(operator.shared.a));
-  const sharedB = arena.view(
-    operator.shared.b,
-    (2 * plan.stageBytes.b) / byteSize(operator.shared.b),
-    2 * plan.stageBytes.a,
-  );
-  const stageA = (stage: Value<I32> | number): SharedTile =>
-    stageTile(sharedA, plan.a, stage, plan.stageBytes.a / byteSize(operator.shared.a));
-  const stageB = (stage: Value<I32> | number): SharedTile =>
-    stageTile(sharedB, plan.b, stage, plan.stageBytes.b / byteSize(operator.shared.b));
-
+  const plan = planShared(kind, operator, assembly);
+  const staging = stagingOf(kind, operator, plan, facts);
+  const arena = sharedArena(Math.max(plan.ringBytes, staging.bytes), 128);
   const extras = allExtraValues(kind.extras, given);
   const transforms = closedTransforms(kind.transforms, extras, args);
-  const threads = block.size;
-  const copyA = new StagedCopy({
-    source: args.a,
-    type: kind.a.type,
-    layout: kind.a.layout,
-    leading: args.leadingA,
-    extras: extras.a ?? [],
-    rows: m,
-    columns: k,
-    tile: { rows: extents.m, columns: extents.k },
-    threads,
-    width: accessWidth(kind.a, kind.a.layout.major === "row" ? extents.k : extents.m, kind.params.copies?.a),
-    transform: transforms.a?.globalToShared,
-    outside: operator.outside ?? 0,
-    depth: "C",
+  const engines = copyEngines(kind, { args, operator, transforms, extras }, facts, assembly);
+  const place = (row: Value<I32>, column: Value<I32>, depth: Value<I32>): Omit<CopyStep, "target"> => ({
+    row,
+    column,
+    whole: () => whole.and(depth.add(extents.k).le(k)),
   });
-  const copyB = new StagedCopy({
-    source: args.b,
-    type: kind.b.type,
-    layout: kind.b.layout,
-    leading: args.leadingB,
-    extras: extras.b ?? [],
-    rows: k,
-    columns: n,
-    tile: { rows: extents.k, columns: extents.n },
-    threads,
-    width: accessWidth(kind.b, kind.b.layout.major === "row" ? extents.n : extents.k, kind.params.copies?.b),
-    transform: transforms.b?.globalToShared,
-    outside: operator.outside ?? 0,
-    depth: "R",
-  });
-  const fetch = (step: Value<I32>): void => {
-    const depth = step.mul(extents.k);
-    const inside = whole.and(depth.add(extents.k).le(k));
-    copyA.fetch(output.row, depth, inside);
-    copyB.fetch(depth, output.column, inside);
-  };
-  const store = (step: Value<I32>, stage: Value<I32> | number): void => {
-    const depth = step.mul(extents.k);
-    copyA.store(stageA(stage), output.row, depth);
-    copyB.store(stageB(stage), depth, output.column);
+  const stages = (operand: "a" | "b", byteOffset: number): RingOperand["stage"] => {
+    const type = operator.shared[operand];
+    const length = plan.stageBytes[operand] / byteSize(type);
+    const memory = arena.view(type, plan.stages * length, byteOffset);
+    return (number) => stageTile(memory, plan[operand], number, length);
   };
 
   const warp = subdivide(
@@ -132,8 +83,17 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     subgroup.index,
     warps.m * warps.n,
   );
-  const product = new WarpProduct(kind, operator, warp.base as never, args, output, transforms, extras);
-
+  const overlapped = isOverlapped(kind, operator, assembly);
+  const streams = { transforms, extras };
+  const product = new WarpProduct(
+    kind,
+    operator,
+    warp.base as never,
+    args,
+    output,
+    streams,
+    overlapped ? 2 : 1,
+  );
   const steps = k.ceilDiv(extents.k);
   const tileOfBlock = { ...output, rows: extents.m, columns: extents.n, depth: extents.k, steps };
   const counted = intersection([
@@ -141,30 +101,24 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts): void
     ...sequenceOf(kind.b.layout.steps?.b, extras.b ?? []),
     ...sequenceOf(kind.predicate, extras.predicate ?? []),
   ]);
-  const step = variable(i32, counted.next(tileOfBlock, k.mul(0)));
-  const stage = variable(i32, 0);
-  when(step.value.lt(steps), () => {
-    const first = step.value;
-    fetch(first);
-    store(first, 0);
-  });
-  block.barrier();
-  loopWhile(
-    () => step.value.lt(steps),
-    () => {
-      const present = step.value;
-      const next = counted.next(tileOfBlock, present.add(1));
-      const more: Condition = next.lt(steps);
-      const here = stage.value;
-      const there = here.xor(1);
-      when(more, () => fetch(next));
-      product.run(stageA(here), stageB(here), present);
-      when(more, () => store(next, there));
-      stage.value = there;
-      step.value = next;
-      block.barrier();
+  runRing({
+    stages: plan.stages,
+    a: {
+      engine: engines.a,
+      stage: stages("a", 0),
+      place: (step) => place(output.row, step.mul(extents.k), step.mul(extents.k)),
     },
-  );
+    b: {
+      engine: engines.b,
+      stage: stages("b", plan.stages * plan.stageBytes.a),
+      place: (step) => place(step.mul(extents.k), output.column, step.mul(extents.k)),
+    },
+    product,
+    overlapped,
+    steps,
+    innerSteps: k.sub(1).floorDiv(extents.k),
+    next: (step) => counted.next(tileOfBlock, step),
+  });
 
   const type = operator.types.accumulator as StorageType;
   const stagingMemory = arena.view(type, staging.bytes / byteSize(type));
@@ -224,28 +178,63 @@ function warpParts({ params: { block: extents, warps } }: Pick<GemmKind, "params
   return { rows: extents.m / warps.m, columns: extents.n / warps.n };
 }
 
+/** Copies of more stages than this have arrived long before they are waited for. */
+const mostStages = 8;
+
+/** Whether slices of K are loaded ahead: two buffers of fragments take turns, which must come out even. */
+function isOverlapped(kind: GemmKind, operator: Operator, { asynchronous }: Assembly): boolean {
+  const matrices = operator.shape.k > 1 && operator.byLanes !== true;
+  return asynchronous && matrices && (kind.params.block.k / operator.shape.k) % 2 === 0;
+}
+
+/** @throws ArgumentError for stages that an assembly cannot have, or that do not fit */
+function checkStages(kind: GemmKind, facts: TargetFacts, assembly: Assembly): void {
+  const stages = stagesOf(kind, assembly);
+  if (!Number.isInteger(stages) || stages < 2 || stages > mostStages) {
+    throw new ArgumentError(`params.stages is 2 to ${mostStages}, not ${String(stages)}`);
+  }
+  if (!assembly.asynchronous && stages !== assembly.stages) {
+    throw new ArgumentError(
+      `params.stages is ${assembly.stages} with ${assembly.name}, not ${stages}; multistage takes more`,
+    );
+  }
+  const bytes = sharedBytesOf(kind, facts, assembly);
+  if (assembly.asynchronous && bytes > facts.limits.sharedBytes) {
+    throw new ArgumentError(
+      `params: ${stages} stages take ${bytes} bytes of shared memory, and ${facts.name} has ${facts.limits.sharedBytes} a block; take fewer stages or smaller tiles`,
+    );
+  }
+}
+
+/** A schedule of this family; it serves every kind unless `refusal` says otherwise. */
+export function stagedSchedule(assembly: Assembly, refusal: Schedule["refusal"] = () => undefined): Schedule {
+  return {
+    name: assembly.name,
+    refusal,
+    params: (kind, { problem }, facts) =>
+      (assembly.tuned ? tunedParams(kind, problem, facts) : undefined) ??
+      chooseParams(kind, problem, facts, assembly),
+    check(kind, facts) {
+      checkParams(kind.params, kind.operator.create(kind.types, facts), facts.subgroup.width);
+      checkStages(kind, facts, assembly);
+    },
+    kernel: (kind) => stagedKernel(kind, assembly),
+    arguments: gemmArguments,
+    blocks: (kind, launch) => tilesOf(launch, kind.params),
+    parts: warpParts,
+    operatorName: (kind, facts) => kind.operator.create(kind.types, facts).name,
+    describe(kind, facts) {
+      const { block: extents, warps } = kind.params;
+      const operator = kind.operator.create(kind.types, facts);
+      const { m, n, k } = operator.shape;
+      return [
+        `schedule   ${assembly.name}, ${stagesOf(kind, assembly)} stages in shared memory`,
+        `tiles      block ${extents.m} x ${extents.n} x ${extents.k}, ${warps.m} x ${warps.n} warps, operator ${m} x ${n} x ${k}`,
+        `shared     ${sharedBytesOf(kind, facts, assembly)} bytes a block`,
+      ];
+    },
+  };
+}
+
 /** Two stages, through registers: serves every kind on every target. */
-export const registerStagedSchedule: Schedule = {
-  name: "register-staged",
-  refusal: () => undefined,
-  params: (kind, { problem }, facts) =>
-    tunedParams(kind, problem, facts) ?? chooseParams(kind, problem, facts),
-  check(kind, facts) {
-    checkParams(kind.params, kind.operator.create(kind.types, facts), facts.subgroup.width);
-  },
-  kernel: registerStagedKernel,
-  arguments: gemmArguments,
-  blocks: (kind, launch) => tilesOf(launch, kind.params),
-  parts: warpParts,
-  operatorName: (kind, facts) => kind.operator.create(kind.types, facts).name,
-  describe(kind, facts) {
-    const { block: extents, warps } = kind.params;
-    const operator = kind.operator.create(kind.types, facts);
-    const { m, n, k } = operator.shape;
-    return [
-      "schedule   register-staged, 2 stages in shared memory",
-      `tiles      block ${extents.m} x ${extents.n} x ${extents.k}, ${warps.m} x ${warps.n} warps, operator ${m} x ${n} x ${k}`,
-      `shared     ${sharedBytesOf(kind, facts)} bytes a block`,
-    ];
-  },
-};
+export const registerStagedSchedule: Schedule = stagedSchedule(registerStaged);

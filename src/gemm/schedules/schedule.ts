@@ -31,6 +31,8 @@ export interface GemmLaunch {
 /** A way of moving data through a block. */
 export interface Schedule {
   readonly name: string;
+  /** Whether it multiplies in a way of its own, so that asking for an operator asks for another schedule. */
+  readonly ownOperator?: boolean;
   /** Why this schedule cannot serve; undefined when it can. */
   refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): string | undefined;
   /** Params for those who give none. */

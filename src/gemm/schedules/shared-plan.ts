@@ -4,44 +4,68 @@
 import { byteSize, type I32, type StorageType, type Value } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import type { GemmKind } from "../kind.ts";
-import { columnMajor, type Layout, padded, rowMajor } from "../layouts/layout.ts";
+import { columnMajor, denseLayout, type Layout, padded, rowMajor } from "../layouts/layout.ts";
+import { canSwizzle, swizzled } from "../layouts/swizzled.ts";
 import type { Operator, SharedTile } from "../operators/operator.ts";
+import { type Assembly, stagesOf } from "./assembly.ts";
+
+/** Swizzle patterns repeat every eight lines of 16 bytes. */
+const stageAlignment = 128;
 
 /** How the shared tiles of A and B lie, and the bytes that everything takes. */
 export interface SharedPlan {
+  readonly stages: number;
   readonly a: { readonly layout: Layout; readonly leading: number; readonly length: number };
   readonly b: { readonly layout: Layout; readonly leading: number; readonly length: number };
   readonly stageBytes: { readonly a: number; readonly b: number };
+  /** Of all stages. */
+  readonly ringBytes: number;
 }
 
-export function planShared(kind: GemmKind, operator: Operator): SharedPlan {
+export function planShared(kind: GemmKind, operator: Operator, assembly: Assembly): SharedPlan {
   const { m, n, k } = kind.params.block;
   const plan = (operand: "a" | "b", rows: number, columns: number): SharedPlan["a"] => {
-    const major = operator.sharedMajor(operand, kind[operand].layout.major);
-    const layout = padded(major === "row" ? rowMajor : columnMajor, operator.sharedPadding(operand, major));
+    const layout = sharedLayout(kind, operator, operand, [rows, columns], assembly);
     return { layout, leading: layout.leading(rows, columns), length: layout.length(rows, columns) };
   };
   const a = plan("a", m, k);
   const b = plan("b", k, n);
-  const bytes = (length: number, type: StorageType): number => Math.ceil((length * byteSize(type)) / 16) * 16;
-  return {
-    a,
-    b,
-    stageBytes: { a: bytes(a.length, operator.shared.a), b: bytes(b.length, operator.shared.b) },
-  };
+  const bytes = (length: number, type: StorageType): number =>
+    Math.ceil((length * byteSize(type)) / stageAlignment) * stageAlignment;
+  const stageBytes = { a: bytes(a.length, operator.shared.a), b: bytes(b.length, operator.shared.b) };
+  const stages = stagesOf(kind, assembly);
+  return { a, b, stages, stageBytes, ringBytes: stages * (stageBytes.a + stageBytes.b) };
 }
 
-/** Bytes of shared memory that a kind takes with two stages. */
-export function sharedBytesOf(kind: GemmKind, facts: TargetFacts): number {
+/** Padded by what the operator takes of a line at a time, or swizzled in pieces of that. */
+function sharedLayout(
+  kind: GemmKind,
+  operator: Operator,
+  operand: "a" | "b",
+  [rows, columns]: readonly [number, number],
+  { swizzled: wanted }: Assembly,
+): Layout {
+  const major = operator.sharedMajor(operand, kind[operand].layout.major);
+  const inner = denseLayout(major);
+  const type = operator.shared[operand];
+  const padding = operator.sharedPadding(operand, major);
+  const unit = padding * byteSize(type);
+  const fits = operator.swizzles === true && canSwizzle(inner.leading(rows, columns) * byteSize(type), unit);
+  return wanted && fits ? swizzled(inner, type, unit) : padded(inner, padding);
+}
+
+/** Bytes of shared memory that a block of a kind takes: the ring, or the epilogue in its place. */
+export function sharedBytesOf(kind: GemmKind, facts: TargetFacts, assembly: Assembly): number {
   const operator = kind.operator.create(kind.types, facts);
-  const { stageBytes } = planShared(kind, operator);
-  return Math.max(2 * (stageBytes.a + stageBytes.b), stagingOf(kind, operator, facts).bytes);
+  const plan = planShared(kind, operator, assembly);
+  return Math.max(plan.ringBytes, stagingOf(kind, operator, plan, facts).bytes);
 }
 
 /** The epilogue's shared memory: per warp one row of operator tiles, or as many of them as fit the stages. */
 export function stagingOf(
   kind: GemmKind,
   operator: Operator,
+  { ringBytes }: SharedPlan,
   facts: TargetFacts,
 ): {
   readonly layout: Layout;
@@ -51,10 +75,9 @@ export function stagingOf(
   readonly bytes: number;
 } {
   const { block: extents, warps } = kind.params;
-  const { stageBytes } = planShared(kind, operator);
   const type = operator.types.accumulator as StorageType;
   const across = extents.n / warps.n / operator.shape.n;
-  const available = Math.min(Math.max(2 * (stageBytes.a + stageBytes.b), 16384), facts.limits.sharedBytes);
+  const available = Math.min(Math.max(ringBytes, 16384), facts.limits.sharedBytes);
   const layout = padded(
     kind.d.layout.major === "row" ? rowMajor : columnMajor,
     Math.max(1, 16 / byteSize(type)),

@@ -14,68 +14,57 @@ import {
   Fragment,
   type GlobalArray,
   type I32,
-  type Index,
   type Lanes,
   type StorageType,
   select,
-  thread,
   type Value,
   variables,
   when,
 } from "../../lang/index.ts";
-import { parallelise, type Tile, tile, translate } from "../../tile/index.ts";
+import { type Tile, translate } from "../../tile/index.ts";
 import type { ElementCoordinates } from "../coordinates.ts";
 import type { ExtraValue } from "../extras.ts";
 import { type Elements, factsOf, type Layout, type MatrixTile } from "../layouts/layout.ts";
 import type { SharedTile } from "../operators/operator.ts";
 import { convertedRuns, joined, separate, type Transform } from "../transforms.ts";
+import { type CopyEngine, type CopyOptions, type CopyStep, shareOf } from "./copy-engine.ts";
 
-/** What one copy engine moves. */
-export interface StagedCopyOptions {
-  /** Undefined for a pure layout. */
-  readonly source: GlobalArray<StorageType> | undefined;
-  readonly type: StorageType;
-  readonly layout: Layout;
-  readonly leading: Value<Index>;
-  /** What the layout takes at run time. */
-  readonly extras: readonly ExtraValue[];
-  /** Extents of the whole matrix. */
-  readonly rows: Value<I32>;
-  readonly columns: Value<I32>;
-  /** Extents of the tile. */
-  readonly tile: { readonly rows: number; readonly columns: number };
-  /** Elements of one access. */
-  readonly width: number;
-  readonly threads: number;
+/** What a register-staged copy moves, and what becomes of it on the way. */
+export interface StagedCopyOptions extends CopyOptions {
   readonly transform: Transform | undefined;
   /** What elements beyond the matrix count as. */
   readonly outside: number;
-  /** The dimension that is K: beyond it, elements must count as `outside`; beyond the other, only D's edge sees them. */
-  readonly depth: "R" | "C";
 }
 
 /** A copy in two halves. */
-export class StagedCopy {
+export class StagedCopy implements CopyEngine {
+  readonly name: string;
+  readonly asynchronous: boolean = false;
   readonly #subTiles: readonly Tile<"R" | "C">[];
   readonly #staging: AnyFragment;
   /** Threads beyond the sub-tiles have nothing to do. */
   readonly #active: Condition;
 
   constructor(private readonly options: StagedCopyOptions) {
-    const { layout, tile: extents, threads } = options;
-    const { width } = options;
-    const along = layout.major === "row" ? "C" : "R";
-    const size = along === "C" ? { R: 1, C: width } : { R: width, C: 1 };
-    const total = (extents.rows * extents.columns) / width;
-    // Entities must share the sub-tiles evenly: with fewer sub-tiles than threads some threads rest.
-    let entities = Math.min(threads, total);
-    while (total % entities !== 0) entities--;
-    const whole = tile({ R: extents.rows, C: extents.columns });
-    const { index } = thread;
-    this.#subTiles = parallelise(whole, size, index, entities, { fastest: along });
-    this.#active = entities === threads ? true : index.lt(entities);
-    this.#staging = new Fragment(options.type, width as Lanes, this.#subTiles.length, undefined, "staging");
-    if (this.#active !== true) this.#staging.fill(options.outside);
+    const { width, type, outside } = options;
+    const { parts, active } = shareOf(options);
+    this.name = `through registers, ${width} elements an access`;
+    this.#subTiles = parts;
+    this.#active = active;
+    this.#staging = new Fragment(type, width as Lanes, parts.length, undefined, "staging");
+    if (active !== true) this.#staging.fill(outside);
+  }
+
+  issue({ row, column, whole }: CopyStep): void {
+    this.fetch(row, column, whole());
+  }
+
+  issueInner({ row, column, whole }: CopyStep, part: number): void {
+    if (part === 0) this.fetch(row, column, whole());
+  }
+
+  arrive({ target, row, column }: CopyStep): void {
+    this.store(target, row, column);
   }
 
   /** Starts loading the tile that begins at (row, column). `whole` promises that all of it lies inside the matrix. */

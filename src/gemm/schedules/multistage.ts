@@ -1,0 +1,21 @@
+/**
+ * @file The multistage schedule: a ring of several stages that asynchronous copies (cp.async) fill past the registers,
+ * swizzled shared lines, slices of K loaded into registers while others are multiplied, one barrier a K step. An operand
+ * whose elements must pass through registers (a transform, another type in shared memory) comes that way into the same ring.
+ */
+import type { TargetFacts } from "../../target/facts.ts";
+import { multistage } from "./assembly.ts";
+import { asyncRefusal } from "./async-copy.ts";
+import { stagedSchedule } from "./register-staged.ts";
+import type { GemmLaunch, Schedule, UnscheduledKind } from "./schedule.ts";
+
+function refusal(kind: UnscheduledKind, _: GemmLaunch, facts: TargetFacts): string | undefined {
+  const operator = kind.operator.create(kind.types, facts);
+  const reasons = (["a", "b"] as const).map((operand) => asyncRefusal(kind, operand, operator, facts));
+  // With one operand past the registers there is something to gain.
+  if (reasons.includes(undefined)) return undefined;
+  return [...new Set(reasons)].join(", and ");
+}
+
+/** Several stages, filled past the registers. */
+export const multistageSchedule: Schedule = stagedSchedule(multistage, refusal);

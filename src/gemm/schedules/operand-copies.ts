@@ -1,0 +1,98 @@
+/**
+ * @file Which copy engine brings an operand: asynchronous copies where assembly and components permit them, else registers.
+ */
+import { block, byteSize } from "../../lang/index.ts";
+import type { TargetFacts } from "../../target/facts.ts";
+import type { ExtrasOf, ExtraValue } from "../extras.ts";
+import { accessWidth, type GemmKind } from "../kind.ts";
+import type { Operator } from "../operators/operator.ts";
+import type { Transforms } from "../transforms.ts";
+import type { Assembly } from "./assembly.ts";
+import { AsyncCopy, asyncRefusal, smallestCopy } from "./async-copy.ts";
+import type { CopyEngine, CopyOptions } from "./copy-engine.ts";
+import type { GemmArguments } from "./kernel-interface.ts";
+import { StagedCopy } from "./staged-copy.ts";
+
+/** How an operand comes. */
+export interface OperandCopy {
+  /** Elements of one access. */
+  readonly width: number;
+  /** Why it comes through registers; undefined where asynchronous copies bring it. */
+  readonly throughRegisters: string | undefined;
+}
+
+/** The choice for one operand. */
+export function operandCopy(
+  kind: GemmKind,
+  operand: "a" | "b",
+  operator: Operator,
+  facts: TargetFacts,
+  assembly: Assembly,
+): OperandCopy {
+  const { m, n, k } = kind.params.block;
+  const { layout, type } = kind[operand];
+  const alongK = layout.major === (operand === "a" ? "row" : "column");
+  const width = accessWidth(
+    kind[operand],
+    alongK ? k : operand === "a" ? m : n,
+    kind.params.copies?.[operand],
+  );
+  if (!assembly.asynchronous)
+    return { width, throughRegisters: `${assembly.name} has no asynchronous copies` };
+  const reason = asyncRefusal(kind, operand, operator, facts);
+  if (reason !== undefined) return { width, throughRegisters: reason };
+  // Where the shared tile lies the other way, each element is a copy of its own.
+  const together = operator.sharedMajor(operand, layout.major) === layout.major ? width : 1;
+  if (together * byteSize(type) >= smallestCopy) return { width: together, throughRegisters: undefined };
+  return {
+    width,
+    throughRegisters: `the tile leaves ${operand.toUpperCase()} only ${together} elements an access`,
+  };
+}
+
+/** What engines work with inside the kernel. */
+export interface CopyContext {
+  readonly args: GemmArguments;
+  readonly operator: Operator;
+  readonly transforms: Transforms;
+  readonly extras: ExtrasOf<ExtraValue>;
+}
+
+/** The engines of a kind's operands. */
+export function copyEngines(
+  kind: GemmKind,
+  { args, operator, transforms, extras }: CopyContext,
+  facts: TargetFacts,
+  assembly: Assembly,
+): { readonly a: CopyEngine; readonly b: CopyEngine } {
+  const { m, n, k } = kind.params.block;
+  const engine = (
+    operand: "a" | "b",
+    matrix: Pick<CopyOptions, "source" | "leading" | "rows" | "columns" | "tile" | "depth">,
+  ): CopyEngine => {
+    const { width, throughRegisters } = operandCopy(kind, operand, operator, facts, assembly);
+    const { layout, type } = kind[operand];
+    const options = { ...matrix, layout, type, extras: extras[operand] ?? [], width, threads: block.size };
+    if (throughRegisters === undefined) return new AsyncCopy(options);
+    const transform = transforms[operand]?.globalToShared;
+    return new StagedCopy({ ...options, transform, outside: operator.outside ?? 0 });
+  };
+  return {
+    a: engine("a", {
+      source: args.a,
+      leading: args.leadingA,
+      rows: args.m,
+      columns: args.k,
+      tile: { rows: m, columns: k },
+      depth: "C",
+    }),
+    b: engine("b", {
+      source: args.b,
+      leading: args.leadingB,
+      rows: args.k,
+      columns: args.n,
+      tile: { rows: k, columns: n },
+      depth: "R",
+    }),
+  };
+}
