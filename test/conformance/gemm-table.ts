@@ -123,12 +123,14 @@ const columns = {
   padding: [0, 1, 2, 8],
   factors: [0, 1, 2, 3, 4, 5],
   columnMajorD: [false, true],
+  schedule: ["default", "register-staged"],
 } as const;
 
 /** A row before a device says which operators it has. */
 export type TableRow = Omit<GemmCase, "options"> & {
   readonly types: TypeRow;
   readonly operator: (typeof columns.operator)[number];
+  readonly schedule: (typeof columns.schedule)[number];
 };
 
 function rowsOf(
@@ -169,6 +171,7 @@ export function cubeRows(types: TypeRow): readonly TableRow[] {
     padding: columns.padding,
     factors: columns.factors,
     columnMajorD: columns.columnMajorD,
+    schedule: columns.schedule,
   });
   let next = 0;
   const rows = smallSizes.flatMap((m) =>
@@ -179,7 +182,7 @@ export function cubeRows(types: TypeRow): readonly TableRow[] {
 
 /** The large sizes as cubes: rows that meet every pair of two columns, types counted as a column. */
 export function diagonalTable(): ReadonlyMap<TypeRow, readonly TableRow[]> {
-  const { layout, operator, padding, factors, columnMajorD } = columns;
+  const { layout, operator, padding, factors, columnMajorD, schedule } = columns;
   const rows = pairwise({
     types: typeRows,
     size: largeSizes,
@@ -188,6 +191,7 @@ export function diagonalTable(): ReadonlyMap<TypeRow, readonly TableRow[]> {
     padding,
     factors,
     columnMajorD,
+    schedule,
   });
   const cubes = rows.map(({ size, ...rest }) => ({ ...rest, m: size, n: size, k: size }));
   return new Map(
@@ -217,13 +221,14 @@ export function operatorsFor(
 }
 
 /** A row as a case for one device: an operator that there is not for its types is left to the default. */
-export function caseOf({ types, operator, ...row }: TableRow, facts: TargetFacts): GemmCase {
+export function caseOf({ types, operator, schedule, ...row }: TableRow, facts: TargetFacts): GemmCase {
   const factory = operatorsFor(types, facts)[operator];
   const { accumulate, compute } = types;
   return {
     ...row,
     options: {
       ...(factory === undefined ? {} : { operator: factory }),
+      ...(schedule === "default" ? {} : { schedule }),
       ...(accumulate === undefined ? {} : { accumulate }),
       ...(compute === undefined ? {} : { compute }),
     },

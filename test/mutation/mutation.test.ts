@@ -62,6 +62,13 @@ const small = {
   params: { block: { m: 32, n: 32, k: 4 }, warps: { m: 2, n: 2 }, groupRows: 8 },
 } as const;
 
+/** Three stages over ten K steps: loops with and without care at the edge, slices loaded ahead. */
+const ring = {
+  schedule: "multistage",
+  operator: mmaSync,
+  params: { block: { m: 32, n: 32, k: 32 }, warps: { m: 2, n: 1 }, groupRows: 8, stages: 3 },
+} as const;
+
 /** Products that nobody commits, or whose accumulators are read before they are done. */
 const unfinishedProducts = ["warpgroupCommit: warpgroupCommit();", "warpgroupWait: warpgroupWait(0);"];
 
@@ -92,6 +99,24 @@ const subjects: readonly Subject[] = [
     options: { facts: { machine } },
     source: "/src/gemm/",
     holds: { blockBarrier: 2, subgroupBarrier: 3 },
+  },
+  {
+    name: "multistage",
+    prepare: product(f16, f32, [40, 40, 168], ring),
+    options: { facts: { machine } },
+    source: "/src/gemm/",
+    holds: { blockBarrier: 3, copyAsyncCommit: 3, copyAsyncWait: 3 },
+  },
+  {
+    name: "multistage, A through registers, nothing ahead",
+    prepare: product(f16, f32, [40, 40, 168], {
+      ...ring,
+      params: { ...ring.params, block: { m: 32, n: 32, k: 48 } },
+      transforms: { a: { globalToShared: (x) => x.neg() } },
+    }),
+    options: { facts: { machine } },
+    source: "/src/gemm/",
+    holds: { blockBarrier: 2, copyAsyncCommit: 2, copyAsyncWait: 1 },
   },
   {
     name: "warpgroup, results of 16 bits",

@@ -51,7 +51,6 @@ export function asyncRefusal(
 
 /** cp.async from a matrix to a shared tile. */
 export class AsyncCopy implements CopyEngine {
-  readonly name: string;
   readonly asynchronous: boolean = true;
   readonly #share: ThreadShare;
   readonly #bytes: number;
@@ -59,7 +58,6 @@ export class AsyncCopy implements CopyEngine {
   constructor(private readonly options: CopyOptions) {
     this.#share = shareOf(options);
     this.#bytes = options.width * byteSize(options.type);
-    this.name = `by asynchronous copies of ${this.#bytes} bytes`;
   }
 
   issue(step: CopyStep): void {

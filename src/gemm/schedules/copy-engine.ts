@@ -43,8 +43,6 @@ export interface CopyStep {
 
 /** A way from global memory to shared memory. */
 export interface CopyEngine {
-  /** For `explain()`. */
-  readonly name: string;
   /** Whether its copies run on their own: they are to be committed as a group, and waited for. */
   readonly asynchronous: boolean;
   /** Starts copying a tile. */

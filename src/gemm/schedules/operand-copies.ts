@@ -58,6 +58,21 @@ export interface CopyContext {
   readonly extras: ExtrasOf<ExtraValue>;
 }
 
+/** For `explain()`: the engine, and where a faster one was refused, why. */
+export function describeCopy(
+  kind: GemmKind,
+  operand: "a" | "b",
+  operator: Operator,
+  facts: TargetFacts,
+  assembly: Assembly,
+): string {
+  const { width, throughRegisters } = operandCopy(kind, operand, operator, facts, assembly);
+  const bytes = width * byteSize(kind[operand].type);
+  if (throughRegisters === undefined) return `by asynchronous copies of ${bytes} bytes`;
+  const because = assembly.asynchronous ? ` (${throughRegisters})` : "";
+  return `through registers, ${bytes} bytes an access${because}`;
+}
+
 /** The engines of a kind's operands. */
 export function copyEngines(
   kind: GemmKind,

@@ -32,7 +32,7 @@ import { tunedParams } from "../tuned-params.ts";
 import { type Assembly, registerStaged, stagesOf } from "./assembly.ts";
 import type { CopyStep } from "./copy-engine.ts";
 import { type GemmArguments, gemmArguments, gemmParameters } from "./kernel-interface.ts";
-import { copyEngines } from "./operand-copies.ts";
+import { copyEngines, describeCopy } from "./operand-copies.ts";
 import { type RingOperand, runRing } from "./ring.ts";
 import { type Schedule, tilesOf } from "./schedule.ts";
 import { planShared, sharedBytesOf, stageTile, stagingOf } from "./shared-plan.ts";
@@ -231,6 +231,7 @@ export function stagedSchedule(assembly: Assembly, refusal: Schedule["refusal"] 
         `schedule   ${assembly.name}, ${stagesOf(kind, assembly)} stages in shared memory`,
         `tiles      block ${extents.m} x ${extents.n} x ${extents.k}, ${warps.m} x ${warps.n} warps, operator ${m} x ${n} x ${k}`,
         `shared     ${sharedBytesOf(kind, facts, assembly)} bytes a block`,
+        `copies     A ${describeCopy(kind, "a", operator, facts, assembly)}; B ${describeCopy(kind, "b", operator, facts, assembly)}`,
       ];
     },
   };

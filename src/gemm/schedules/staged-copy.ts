@@ -38,7 +38,6 @@ export interface StagedCopyOptions extends CopyOptions {
 
 /** A copy in two halves. */
 export class StagedCopy implements CopyEngine {
-  readonly name: string;
   readonly asynchronous: boolean = false;
   readonly #subTiles: readonly Tile<"R" | "C">[];
   readonly #staging: AnyFragment;
@@ -48,7 +47,6 @@ export class StagedCopy implements CopyEngine {
   constructor(private readonly options: StagedCopyOptions) {
     const { width, type, outside } = options;
     const { parts, active } = shareOf(options);
-    this.name = `through registers, ${width} elements an access`;
     this.#subTiles = parts;
     this.#active = active;
     this.#staging = new Fragment(type, width as Lanes, parts.length, undefined, "staging");

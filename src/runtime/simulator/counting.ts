@@ -52,6 +52,19 @@ export function countShared(
   note(warp, lane, site, "shared", array.byteOffset + element * array.size, bytes);
 }
 
+/** A copy of one lane: a load from device memory and a store to shared memory. */
+export function countCopy(
+  warp: Warp,
+  lane: number,
+  site: number,
+  from: { readonly byte: number; readonly bytes: number },
+  to: { readonly byte: number; readonly bytes: number },
+): void {
+  // Places are told apart by site alone; sites count from 0.
+  if (from.bytes > 0) note(warp, lane, site, "load", from.byte, from.bytes);
+  note(warp, lane, -1 - site, "shared", to.byte, to.bytes);
+}
+
 /** A region ends: its accesses become instructions of the subgroup. */
 export function closeRegion(warp: Warp): void {
   const { trace, counters } = warp;

@@ -6,6 +6,7 @@
 import { touchBuffer } from "./access.ts";
 import type { BufferBinding, TensorBinding } from "./arguments.ts";
 import type { SharedArrayFacts } from "./array-facts.ts";
+import { countCopy } from "./counting.ts";
 import { laneFault } from "./faults.ts";
 import { acquire, advance, emptyClock, releaseInto } from "./ordering.ts";
 import { type BulkStore, commitGroup, groupsOf, type ThreadCopy } from "./pending-work.ts";
@@ -52,6 +53,8 @@ export function copyAsync(
       startCopy(block.shadow!, granule, block, thread, id, site),
     );
   }
+  if (warp.counters !== undefined)
+    countCopy(warp, lane, site, { byte: sourceByte, bytes: used }, { byte: address, bytes });
   groupsOf(warp.copies, lane).open.push({
     array,
     address,
