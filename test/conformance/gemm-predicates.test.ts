@@ -100,7 +100,8 @@ describe("what a predicate skips is not done", () => {
     const resolved = resolve(a, b, { type: f32, schedule: "register-staged", predicate, params });
     const { kind, schedule } = resolved;
     const { kernel } = kernelOf(kind, schedule);
-    return profile(kernel, {
+    // The operands live until the count is there.
+    return await profile(kernel, {
       blocks: schedule.blocks(kind, resolved, device.facts),
       args: schedule.arguments(kind, resolved) as never,
     });
