@@ -48,7 +48,7 @@ const projects: TestProjectInlineConfiguration[] = [
     hookTimeout: minutes(3),
   }),
   project("examples", {
-    include: ["test/examples/**/*.test.ts", "test/cli/**/*.test.ts"],
+    include: ["test/examples/**/*.test.ts", "test/cli/**/*.test.ts", "test/pages/**/*.test.ts"],
     testTimeout: minutes(5),
   }),
   project("package", {

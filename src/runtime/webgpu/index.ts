@@ -1,5 +1,10 @@
 /** @file WebGPU devices: `tilewright/webgpu`. */
-export type { SubgroupMatrixConfiguration, WebGpuFacts, WgslFeatures } from "../../target/webgpu.ts";
+export {
+  isWebGpuFacts,
+  type SubgroupMatrixConfiguration,
+  type WebGpuFacts,
+  type WgslFeatures,
+} from "../../target/webgpu.ts";
 export { type AdapterChoices, type FoundAdapter, findAdapter as findWebgpuAdapter } from "./adapter.ts";
 export { isUnavailable, type Unavailable } from "./availability.ts";
 export { createWebgpuBackend, WebgpuBackend, type WebgpuExecutable, type WebgpuOptions } from "./backend.ts";
