@@ -55,6 +55,8 @@ export type ExtraKind =
 export interface Bound<C> {
   readonly component: C;
   readonly extras: readonly ExtraArgument[];
+  /** Refuses extras that do not go with the extents of the matrix it is used on. `who` begins the message. */
+  readonly check?: (who: string, rows: number, columns: number) => void;
 }
 
 /** Extras by who takes them: "layoutA", "predicate" and so on. */

@@ -14,7 +14,11 @@ export {
   tanh,
 } from "./epilogues/activations.ts";
 export type { Collectors, LaneGrid } from "./epilogues/collector.ts";
+export { backward, derivative } from "./epilogues/derivatives.ts";
+export { type DropoutOptions, dropout } from "./epilogues/dropout.ts";
 export { defaultEpilogue, type Epilogue, type EpilogueContext } from "./epilogues/epilogue.ts";
+export { applyMask, positiveMask } from "./epilogues/masks.ts";
+export { quantise, saturate } from "./epilogues/quantisation.ts";
 export {
   amax,
   type ReduceOptions,
@@ -34,6 +38,17 @@ export {
 export type { EpilogueStep, StepArray, StepBehaviour } from "./epilogues/step.ts";
 export type { StepOperand, StepOperandShape, StepRun } from "./epilogues/step-operand.ts";
 export { auxiliary, bias, residual, scale } from "./epilogues/steps.ts";
+export {
+  columnVector,
+  deviceScalar,
+  rowVector,
+  type StepAndTransform,
+  sameShape,
+  type Used,
+  type Uses,
+  type UsingFunction,
+  uses,
+} from "./epilogues/uses.ts";
 export type {
   Bound,
   ExtraArgument,

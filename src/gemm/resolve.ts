@@ -23,7 +23,13 @@ import { registerStagedSchedule } from "./schedules/register-staged.ts";
 import type { GemmLaunch, Schedule, UnscheduledKind } from "./schedules/schedule.ts";
 import { warpgroupSchedule } from "./schedules/warpgroup.ts";
 import type { InputOperand, MatrixSource } from "./source.ts";
-import { type GivenTransforms, type Transform, type Transforms, unboundTransforms } from "./transforms.ts";
+import {
+  type GivenTransform,
+  type GivenTransforms,
+  type Transform,
+  type Transforms,
+  unboundTransforms,
+} from "./transforms.ts";
 
 /** What `gemm` can be told beside its two matrices. */
 export interface GemmOptions {
@@ -160,9 +166,10 @@ export function resolve(
 
 /** Transforms and predicate as they are compiled in, and what they and the layouts take at run time. */
 function components(
-  { a, b, device }: Problem,
+  { a, b, device, m, n, k }: Problem,
   options: GemmOptions,
 ): Pick<GemmKind, "transforms" | "predicate"> & Pick<GemmLaunch, "extras"> {
+  checkTransforms(options.transforms ?? {}, { a: [m, k], b: [k, n], c: [m, n], d: [m, n] });
   const { transforms, extras } = unboundTransforms(options.transforms ?? {});
   const given = options.predicate ?? everyStep;
   const predicate = "component" in given ? given : { component: given, extras: [] };
@@ -170,6 +177,19 @@ function components(
   for (const [owner, list] of Object.entries(all)) checkExtras(owner, list, device);
   const taken = Object.entries(all).filter(([, list]) => list.length > 0);
   return { transforms, predicate: predicate.component, extras: Object.fromEntries(taken) };
+}
+
+/** What transforms are bound to goes with the matrix of their stream. */
+function checkTransforms(
+  transforms: GivenTransforms,
+  extents: Readonly<Record<string, readonly [rows: number, columns: number]>>,
+): void {
+  for (const [operand, stages] of Object.entries(transforms)) {
+    const [rows, columns] = extents[operand];
+    for (const [stage, transform] of Object.entries(stages ?? {}) as [string, GivenTransform | undefined][]) {
+      if (typeof transform === "object") transform.check?.(`transforms.${operand}.${stage}`, rows, columns);
+    }
+  }
 }
 
 /** A step's arrays live on the problem's device; what a step writes is nobody else's. */

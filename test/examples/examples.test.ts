@@ -17,6 +17,12 @@ it("fused-gemm.ts fuses a function", async () => {
   );
 });
 
+it("attention.ts reduces scores and uses what they reduce to", async () => {
+  expect(await runProgram("examples/attention.ts")).toBe(
+    "40 queries, 56 keys; the largest error is below 1e-4\n",
+  );
+});
+
 it("make-data.ts makes the shipped matrices", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tilewright-data-"));
   try {

@@ -20,7 +20,12 @@ export function relu(x: AnyValue): AnyValue {
 
 /** x where it is not negative, slope · x elsewhere. The same slope gives the same function. */
 export function leakyRelu(slope: number): (x: AnyValue) => AnyValue {
-  return remembered(leaky, slope, () => (x) => select(x.lt(0), x.mul(slope), x));
+  return remembered(
+    leaky,
+    slope,
+    { of: leakyRelu, values: [slope] },
+    () => (x) => select(x.lt(0), x.mul(slope), x),
+  );
 }
 const leaky: Map<number, (x: AnyValue) => AnyValue> = new Map();
 
@@ -62,7 +67,12 @@ export function hardSwish(x: AnyValue): AnyValue {
 
 /** x held between two bounds. The same bounds give the same function. */
 export function clampTo(low: number, high: number): (x: AnyValue) => AnyValue {
-  return remembered(clamps, `${low} ${high}`, () => (x) => clamp(x, low, high));
+  return remembered(
+    clamps,
+    `${low} ${high}`,
+    { of: clampTo, values: [low, high] },
+    () => (x) => clamp(x, low, high),
+  );
 }
 const clamps: Map<string, (x: AnyValue) => AnyValue> = new Map();
 
@@ -79,10 +89,29 @@ export function erf(x: AnyValue): AnyValue {
   return select(x.lt(0), positive.neg(), positive);
 }
 
-function remembered<K, V>(table: Map<K, V>, key: K, make: () => V): V {
+/** What a parameterised activation was made by, and of. */
+export interface ActivationParameters {
+  readonly of: typeof leakyRelu | typeof clampTo;
+  readonly values: readonly number[];
+}
+
+const parameters: WeakMap<(x: AnyValue) => AnyValue, ActivationParameters> = new WeakMap();
+
+/** What an activation was made of; undefined for those without parameters and for users' functions. */
+export function parameterOf(activation: (x: AnyValue) => AnyValue): ActivationParameters | undefined {
+  return parameters.get(activation);
+}
+
+function remembered<K>(
+  table: Map<K, (x: AnyValue) => AnyValue>,
+  key: K,
+  made: ActivationParameters,
+  make: () => (x: AnyValue) => AnyValue,
+): (x: AnyValue) => AnyValue {
   const known = table.get(key);
   if (known !== undefined) return known;
-  const made = make();
-  table.set(key, made);
-  return made;
+  const activation = make();
+  table.set(key, activation);
+  parameters.set(activation, made);
+  return activation;
 }

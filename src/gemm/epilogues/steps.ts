@@ -1,8 +1,9 @@
 /**
  * @file The usual epilogue steps that use arrays: bias, residual, scales, auxiliary output.
  */
-import { binary } from "../../lang/index.ts";
+import { binary, isFloat } from "../../lang/index.ts";
 import type { DeviceArray } from "../../runtime/array.ts";
+import { stateType } from "./reduction.ts";
 import type { EpilogueStep, StepBehaviour } from "./step.ts";
 import type { StepOperandShape } from "./step-operand.ts";
 
@@ -12,7 +13,11 @@ function combining(name: string, shape: StepOperandShape["shape"], operator: "ad
     operands: [{ shape, access: "read" }],
     apply(values, run, [operand]) {
       const others = operand.load(run);
-      return values.map((x, e) => binary(operator, x, others[e].to(x.type)));
+      return values.map((x, e) => {
+        // Integer sums meet floats as floats; otherwise values keep their type.
+        const left = isFloat(others[e].type) && !isFloat(x.type) ? x.to(stateType(others[e].type)) : x;
+        return binary(operator, left, others[e].to(left.type));
+      });
     },
   };
 }
@@ -21,6 +26,7 @@ const biasPerColumn = combining("bias", "perColumn", "add");
 const biasPerRow = combining("bias per row", "perRow", "add");
 const scalePerColumn = combining("scale per column", "perColumn", "mul");
 const scalePerRow = combining("scale per row", "perRow", "mul");
+const scaleByScalar = combining("scale", "scalar", "mul");
 const residualMatrix = combining("residual", "matrix", "add");
 
 const auxiliaryOutput: StepBehaviour = {
@@ -37,9 +43,18 @@ export function bias(vector: DeviceArray, options: { readonly per?: "row" | "col
   return { behaviour: options.per === "row" ? biasPerRow : biasPerColumn, arrays: [vector] };
 }
 
-/** Multiplies by a vector: column j by element j, or with `per: "row"` row i by element i. Any element type. */
-export function scale(vector: DeviceArray, options: { readonly per?: "row" | "column" } = {}): EpilogueStep {
-  return { behaviour: options.per === "row" ? scalePerRow : scalePerColumn, arrays: [vector] };
+/**
+ * Multiplies by a vector: column j by element j, or with `per: "row"` row i by element i; with `per: "tensor"` everything by
+ * the only element of an array. Any element type; integer sums times floats are floats.
+ */
+export function scale(
+  vector: DeviceArray,
+  options: { readonly per?: "row" | "column" | "tensor" } = {},
+): EpilogueStep {
+  const behaviour = { row: scalePerRow, column: scalePerColumn, tensor: scaleByScalar }[
+    options.per ?? "column"
+  ];
+  return { behaviour, arrays: [vector] };
 }
 
 /** Adds a matrix of D's shape, rows contiguous. Any element type. */
