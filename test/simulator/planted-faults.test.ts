@@ -415,6 +415,151 @@ const planted: readonly Planted[] = [
     lines: ["19 stores", "19 writes"],
   },
   {
+    name: "a block that ends while a tensor store still reads its shared memory",
+    kernel: kernel("ended_early", {
+      params: { y: tensorMap(f32, [threads]) },
+      block: threads,
+      body({ y }) {
+        const s = shared(f32, threads, 128);
+        s.store(thread.index, 1);
+        proxyFence();
+        block.barrier();
+        when(thread.index.eq(0), () => {
+          y.store(s, 0, [0]); // 23 stores
+          tensorStoreCommit();
+        });
+      },
+    }) as never,
+    arguments: (device) => ({ y: device.array(f32, [threads]) }),
+    fault: ["inFlight"],
+    lines: ["23 stores"],
+    threads: (...at) => at.length === 1 && at[0] === 0,
+    message: /the block ends while the tensorStore at .* by thread 0 may still read/,
+  },
+  {
+    name: "a tensor store whose group is still open when its block ends",
+    kernel: kernel("ended_open", {
+      params: { y: tensorMap(f32, [threads]) },
+      block: threads,
+      body({ y }) {
+        const s = shared(f32, threads, 128);
+        s.store(thread.index, 1);
+        proxyFence();
+        block.barrier();
+        when(thread.index.eq(0), () => {
+          y.store(s, 0, [0]); // 24 stores
+          tensorStoreWait(0);
+        });
+      },
+    }) as never,
+    arguments: (device) => ({ y: device.array(f32, [threads]) }),
+    fault: ["inFlight"],
+    lines: ["24 stores"],
+    message: /the block ends/,
+  },
+  {
+    name: "a wait for one tensor store of two",
+    kernel: kernel("one_of_two", {
+      params: { y: tensorMap(f32, [threads]) },
+      block: threads,
+      body({ y }) {
+        const s = shared(f32, 2 * threads, 128);
+        s.store(thread.index, 1);
+        s.store(thread.index.add(threads), 2);
+        proxyFence();
+        block.barrier();
+        when(thread.index.eq(0), () => {
+          y.store(s, 0, [0]);
+          tensorStoreCommit();
+          y.store(s, threads, [threads]); // 25 stores
+          tensorStoreCommit();
+          tensorStoreWait(1, { read: true });
+        });
+      },
+    }) as never,
+    arguments: (device) => ({ y: device.array(f32, [2 * threads]) }),
+    fault: ["inFlight"],
+    lines: ["25 stores"],
+  },
+  {
+    name: "a tensor store's target read after a wait for its source alone",
+    kernel: kernel("source_alone", {
+      params: { y: tensorMap(f32, [threads]), target: input(f32), z: output(f32) },
+      block: threads,
+      body({ y, target, z }) {
+        const s = shared(f32, threads, 128);
+        s.store(thread.index, 1);
+        proxyFence();
+        block.barrier();
+        when(thread.index.eq(0), () => {
+          y.store(s, 0, [0]); // 26 stores
+          tensorStoreCommit();
+          tensorStoreWait(0, { read: true });
+          z.store(0, target.load(3)); // 26 reads
+        });
+      },
+    }) as never,
+    arguments: (device) => {
+      const y = device.array(f32, [threads]);
+      return { y, target: y, z: device.array(f32, [1]) };
+    },
+    fault: ["race"],
+    lines: ["26 stores", "26 reads"],
+    threads: (...at) => at.length === 1 && at[0] === 0,
+    message: /race on array target: the tensorStore at .* wrote what thread 0 reads/,
+  },
+  {
+    name: "a tensor store's target read by another thread that nobody told",
+    kernel: kernel("nobody_told", {
+      params: { y: tensorMap(f32, [threads]), target: input(f32), z: output(f32) },
+      block: threads,
+      body({ y, target, z }) {
+        const s = shared(f32, threads, 128);
+        s.store(thread.index, 1);
+        proxyFence();
+        block.barrier();
+        when(thread.index.eq(0), () => {
+          y.store(s, 0, [0]); // 27 stores
+          tensorStoreCommit();
+        });
+        block.barrier();
+        when(thread.index.eq(0), () => tensorStoreWait(0));
+        when(thread.index.eq(40), () => z.store(0, target.load(3))); // 27 reads
+      },
+    }) as never,
+    arguments: (device) => {
+      const y = device.array(f32, [threads]);
+      return { y, target: y, z: device.array(f32, [1]) };
+    },
+    fault: ["race"],
+    lines: ["27 stores", "27 reads"],
+  },
+  {
+    name: "two tensor stores to one place without a wait between",
+    kernel: kernel("stored_twice", {
+      params: { y: tensorMap(f32, [threads]) },
+      block: threads,
+      body({ y }) {
+        const s = shared(f32, 2 * threads, 128);
+        s.store(thread.index, 1);
+        s.store(thread.index.add(threads), 2);
+        proxyFence();
+        block.barrier();
+        when(thread.index.eq(0), () => {
+          y.store(s, 0, [0]); // 28 stores
+          tensorStoreCommit();
+          tensorStoreWait(0, { read: true });
+          y.store(s, threads, [8]); // 28 stores again
+          tensorStoreCommit();
+          tensorStoreWait(0, { read: true });
+        });
+      },
+    }) as never,
+    arguments: (device) => ({ y: device.array(f32, [threads]) }),
+    fault: ["race"],
+    lines: ["28 stores", "28 stores again"],
+  },
+  {
     name: "more bytes announced than copies bring",
     kernel: kernel("too_many_bytes", {
       params: { x: tensorMap(f32, [threads]) },

@@ -192,6 +192,7 @@ type Omitted =
   | "storeBarrier"
   | "storeCommit"
   | "storeWait"
+  | "lastWait"
   | "halfExpect";
 
 const [M, N, K, stages] = [64, 64, 64, 2] as const;
@@ -327,6 +328,8 @@ function pipeline(steps: number, omitted: Omitted, swizzle: 0 | 128 = 128): Kern
         if (omitted !== "storeCommit") k.effect("tensorStoreCommit", [], {});
       });
     });
+    if (omitted !== "lastWait")
+      k.if(k.compare("equal", t, I(0)), () => k.effect("tensorStoreWait", [], { pending: 0, read: true }));
   };
   k.roles([
     { name: "consumer", firstWarp: 0, warps: 4, body: consume },
@@ -392,6 +395,7 @@ describe("a ring of tensor loads, warpgroup products and tensor stores", () => {
     ["storeBarrier", ["race", "proxy", "unwrittenShared"]],
     ["storeCommit", ["race"]],
     ["storeWait", ["race"]],
+    ["lastWait", ["inFlight"]],
   ] as const)("without %s it fails as %o", (omitted, faults) =>
     always(pipeline(3, omitted), problem(3).args, ...faults),
   );

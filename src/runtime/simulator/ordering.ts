@@ -8,8 +8,8 @@
  * warp whose lanes learn the same thing learn it once (compare FastTrack, Flanagan and Freund, 2009).
  *
  * Participants are threads, and the engines that work beside them: one for each barrier word (what tensor copies write
- * becomes known through that barrier alone), one for each warp's bulk stores and one for each warpgroup's matrix
- * products (their reads end at the wait). The upper half of a clock says up to which time a thread's writes are known
+ * becomes known through that barrier alone), two for each warp's bulk stores (what they read, what they write) and one for
+ * each warpgroup's matrix products (their reads end at the wait). The upper half of a clock says up to which time a thread's writes are known
  * *and* made visible to asynchronous reads by its proxy fence.
  */
 import { type Clock, type ForeignClock, joined, joinedForeign, joinInto } from "./clock.ts";

@@ -24,23 +24,27 @@ export interface CopyGroups {
   readonly closed: ThreadCopy[][];
 }
 
-/** A tensor store on its way. */
+/** A tensor store on its way: {@link read} takes its source, {@link write} does the rest too. Both do nothing twice. */
 export interface BulkStore {
-  readonly perform: () => void;
+  readonly read: () => void;
+  readonly write: () => void;
   readonly time: number;
-  done: boolean;
+  readonly site: number;
 }
 
+/** A lane's stores. The first `read` of the closed groups have been waited for as read. */
 export interface StoreGroups {
   open: BulkStore[];
   readonly closed: BulkStore[][];
+  read: number;
 }
 
-/** The groups of one lane, made when first asked for. */
-export function groupsOf<T>(
-  lanes: ({ open: T[]; readonly closed: T[][] } | undefined)[],
-  lane: number,
-): { open: T[]; readonly closed: T[][] } {
+export function newStoreGroups(): StoreGroups {
+  return { open: [], closed: [], read: 0 };
+}
+
+/** The groups of one lane's copies, made when first asked for. */
+export function groupsOf(lanes: (CopyGroups | undefined)[], lane: number): CopyGroups {
   let groups = lanes[lane];
   if (groups === undefined) {
     groups = { open: [], closed: [] };
@@ -50,10 +54,7 @@ export function groupsOf<T>(
 }
 
 /** Closes a lane's open group. */
-export function commitGroup<T>(
-  lanes: ({ open: T[]; readonly closed: T[][] } | undefined)[],
-  lane: number,
-): void {
+export function commitGroup(lanes: (CopyGroups | undefined)[], lane: number): void {
   const groups = groupsOf(lanes, lane);
   groups.closed.push(groups.open);
   groups.open = [];

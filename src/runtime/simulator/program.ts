@@ -26,7 +26,9 @@ export interface Numbering {
   readonly warps: number;
   /** First of the barrier words' numbers, and so on. */
   readonly barriers: number;
-  readonly bulkEngines: number;
+  /** Of the engines of tensor stores: as readers of shared memory, and as writers of tensors. One of each a warp. */
+  readonly bulkReaders: number;
+  readonly bulkWriters: number;
   readonly matrixEngines: number;
   readonly size: number;
 }
@@ -90,13 +92,15 @@ function numberingOf(kernel: KernelIr): Numbering {
     ? Math.ceil(kernel.sharedBytes / 8)
     : 0;
   const barriers = threads;
-  const bulkEngines = barriers + words;
-  const matrixEngines = bulkEngines + warps;
+  const bulkReaders = barriers + words;
+  const bulkWriters = bulkReaders + warps;
+  const matrixEngines = bulkWriters + warps;
   return {
     threads,
     warps,
     barriers,
-    bulkEngines,
+    bulkReaders,
+    bulkWriters,
     matrixEngines,
     size: matrixEngines + Math.ceil(threads / 128),
   };

@@ -10,6 +10,8 @@ import { leaveBlock, leaveCluster } from "./barriers.ts";
 import { faultError } from "./faults.ts";
 import { NodePool, Shadow } from "./shadow-cells.ts";
 import { Block, Group, type Launch, type Schedule, Warp } from "./state.ts";
+import { requireLoadsLanded } from "./tensor-loads.ts";
+import { requireStoresRead } from "./tensor-stores.ts";
 
 /** Groups that may wait for each other at the same time. */
 const mostGroups = 1024;
@@ -169,6 +171,7 @@ function beginBlock(block: Block): void {
   block.phaseBarriers.length = 0;
   block.namedBarriers.length = 0;
   block.meetings.length = 0;
+  block.arriving.clear();
   // What a block finds in shared memory is chance: NaN for floats, -1 for integers.
   block.shared.u8.fill(0xff);
   if (block.shadow !== undefined) {
@@ -266,9 +269,17 @@ function resume(warp: Warp): void {
   warp.waiting = "finished";
   block.liveWarps--;
   block.group.running--;
-  if (block.liveWarps === 0) block.finished = true;
+  if (block.liveWarps === 0) finishBlock(block);
   leaveBlock(block);
   leaveCluster(block.group);
+}
+
+/** @throws SimulationError if asynchronous work still needs the shared memory that the block gives back */
+function finishBlock(block: Block): void {
+  block.finished = true;
+  if (block.shadow === undefined) return;
+  requireStoresRead(block);
+  requireLoadsLanded(block);
 }
 
 /**

@@ -35,16 +35,6 @@ import { SharedArrayFacts, TableFacts } from "./array-facts.ts";
 import { blockBarrier, clusterArrive, clusterWait, namedBarrier, subgroupBarrier } from "./barriers.ts";
 import { ballot, electOne, shuffle, subgroupReduce, vote } from "./collectives.ts";
 import { closeRegion, countGlobal, countShared } from "./counting.ts";
-import {
-  copyAsync,
-  copyAsyncArrive,
-  copyAsyncCommit,
-  copyAsyncWait,
-  tensorLoad,
-  tensorStore,
-  tensorStoreCommit,
-  tensorStoreWait,
-} from "./deferred.ts";
 import { assertion, checkQuotient, endless, print, unassigned } from "./diagnostics.ts";
 import { copied, exitLane, goOn, leftLoop, remaining, spin, split } from "./lanes.ts";
 import {
@@ -67,6 +57,9 @@ import {
   barrierWait,
 } from "./phase-barriers.ts";
 import { touchRegister } from "./registers.ts";
+import { tensorLoad } from "./tensor-loads.ts";
+import { tensorStore, tensorStoreCommit, tensorStoreWait } from "./tensor-stores.ts";
+import { copyAsync, copyAsyncArrive, copyAsyncCommit, copyAsyncWait } from "./thread-copies.ts";
 import { warpgroupCommit, warpgroupFence, warpgroupMma, warpgroupPlan, warpgroupWait } from "./warpgroup.ts";
 
 const { fround, imul, abs, sqrt, pow, log2, sin, cos, tanh, floor, ceil, trunc } = Math;

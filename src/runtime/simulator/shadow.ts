@@ -59,6 +59,24 @@ export function writeGranule(
   shadow.writeSite[granule] = site;
 }
 
+/** As write, for engines: the engine's own earlier writes are ordered by the thread's wait alone. */
+export function writeGranuleAsynchronously(
+  shadow: Shadow,
+  granule: number,
+  block: Block,
+  thread: number,
+  id: number,
+  site: number,
+  time: number,
+): void {
+  // The same copy, at another element of the granule.
+  if (shadow.writer[granule] === id && shadow.writeTime[granule] === time) return;
+  checkWrite(shadow, granule, block, thread, unwritten, site, block.launch.startTime);
+  shadow.writeTime[granule] = time;
+  shadow.writer[granule] = id;
+  shadow.writeSite[granule] = site;
+}
+
 /** An asynchronous copy starts: until {@link landCopy} nobody may touch the granule. */
 export function startCopy(
   shadow: Shadow,

@@ -143,6 +143,8 @@ export class Block {
   readonly phaseBarriers: (PhaseBarrier | undefined)[] = [];
   readonly namedBarriers: (NamedBarrier | undefined)[] = [];
   readonly meetings: (WarpgroupMeeting | undefined)[] = [];
+  /** Tensor loads into the block's shared memory that have not landed. */
+  readonly arriving: Set<ArrivingLoad> = new Set();
 
   constructor(
     readonly launch: Launch,
@@ -194,6 +196,13 @@ export class PhaseBarrier {
   ) {
     this.pending = count;
   }
+}
+
+/** A tensor load on its way, started by a thread of a block of the cluster. */
+export interface ArrivingLoad {
+  readonly rank: number;
+  readonly thread: number;
+  readonly site: number;
 }
 
 /** Subgroups of a warpgroup that have come to a product. */
