@@ -1,6 +1,8 @@
 /**
  * @file Matrix products from components: `tilewright/gemm`.
  */
+
+export type { Half } from "./dense-source.ts";
 export {
   clampTo,
   erf,
@@ -58,10 +60,15 @@ export type {
   RuntimeNumber,
 } from "./extras.ts";
 export type { GemmKind, OperandKind } from "./kind.ts";
+export { banded, bandedPacked } from "./layouts/banded.ts";
+export { blockMasked, blockSparse, blockTable } from "./layouts/block-sparse.ts";
 export { diagonal } from "./layouts/diagonal.ts";
+export { gathered } from "./layouts/gathered.ts";
+export { generated } from "./layouts/generated.ts";
 export { type Interval, type IntervalOf, stepsWithin } from "./layouts/interval.ts";
 export {
   columnMajor,
+  interned,
   type Layout,
   type LayoutFacts,
   type MatrixPlace,
@@ -71,6 +78,8 @@ export {
 } from "./layouts/layout.ts";
 export { type Mask, masked } from "./layouts/masked.ts";
 export { swizzled } from "./layouts/swizzled.ts";
+export { symmetric } from "./layouts/symmetric.ts";
+export { triangular } from "./layouts/triangular.ts";
 export { type Dot4Shape, dot4Operator, dot4Packed } from "./operators/dot4.ts";
 export { type FmaShape, fma, fmaOperator, semiringOperator } from "./operators/fma.ts";
 export { mmaOperator, mmaSync } from "./operators/mma.ts";

@@ -3,58 +3,54 @@ import { bound, diagonal, fmaOperator, gemm, type Predicate, planGemm } from "ti
 import { type GlobalArray, loopWhile, variable } from "tilewright/lang";
 import { describe, expect, it } from "vitest";
 import { pairwise } from "./gemm-cases.ts";
-import { checkStructured, type StructureRow } from "./structured-cases.ts";
+import { checkStructured, type StructuredCase, type StructureRow } from "./structured-cases.ts";
+import { structures, transposed } from "./structures.ts";
 import { onEveryDevice } from "./table.ts";
 
-/** Row-major values of a matrix given by a function. */
-function written(
-  rows: number,
-  columns: number,
-  value: (row: number, column: number) => number,
-): Float64Array {
-  return Float64Array.from({ length: rows * columns }, (_, i) => value(Math.floor(i / columns), i % columns));
-}
-
-const structures: readonly StructureRow[] = [
-  {
-    name: "diagonal",
-    make(maker, n) {
-      const { array, held } = maker.array([n], () => maker.number());
-      return { source: diagonal(array), dense: written(n, n, (i, j) => (i === j ? held[i]! : 0)) };
-    },
-  },
-  {
-    name: "diagonal of a matrix",
-    make(maker, n) {
-      const { array, values } = maker.matrix(n, n, "row", (i, j) => i === j);
-      const source = diagonal(array.strided([n], [n + 1]));
-      return { source, dense: written(n, n, (i, j) => (i === j ? values[i * n + i]! : 0)) };
-    },
-  },
-];
-
+const soak = process.env.TILEWRIGHT_SOAK === "1";
+const types: readonly StorageType[] = [f16, f32, bf16, i8, i32, f64];
+const sides = ["a", "b"] as const;
+const orders = ["row", "column"] as const;
 const sizes = [
   [1, 3, 2],
   [7, 17, 33],
-  [33, 7, 65],
+  [33, 70, 5],
   [65, 33, 3],
 ] as const;
-const sides = ["a", "b"] as const;
-const orders = ["row", "column"] as const;
-const types: readonly StorageType[] = [f16, f32, bf16, i8, i32, f64];
+/** Several tiles and K steps in small matrices. */
 const small = { block: { m: 32, n: 32, k: 16 }, warps: { m: 2, n: 1 }, groupRows: 2 };
 
 onEveryDevice((device) => {
+  const run = async (structure: StructureRow, row: Partial<StructuredCase>, seed: number): Promise<void> => {
+    const type = row.type ?? f16;
+    const options = type === f16 && device().facts.mma.length > 0 ? { params: small } : {};
+    const base = { structure, side: "a", otherMajor: "row", rows: 33, columns: 70, other: 5 } as const;
+    await checkStructured(device(), { ...base, options, type, ...row }, seed);
+  };
+
   describe("a product with a structured matrix", () => {
-    it.each(structures)("$name", async (structure) => {
-      const rows = pairwise({ size: sizes, type: types, side: sides, otherMajor: orders });
-      for (const [seed, { size, type, side, otherMajor }] of rows.entries()) {
-        const [rows, columns, other] = size;
-        const options = type === f16 && device().facts.subgroup.width === 32 ? { params: small } : {};
-        const test = { structure, type, side, otherMajor, rows, columns, other, options } as const;
-        await checkStructured(device(), test, seed + 1);
-      }
-    });
+    // One side and type each; soak meets all pairs, and all matrices transposed.
+    it.for(structures.map((structure, i) => ({ structure, i })))(
+      "$structure.name",
+      async ({ structure, i }) => {
+        const type = i % 5 === 4 ? types[1 + (i % 4)]! : f16;
+        await run(structure, { type, side: sides[i % 2]!, otherMajor: orders[(i >> 1) % 2]! }, i);
+      },
+    );
+    it.for(structures.filter((_, i) => i % 4 === 2).map(transposed))("$name", (structure) =>
+      run(structure, { side: "b" }, 3),
+    );
+    it.runIf(soak).for([...structures, ...structures.map(transposed)])(
+      "$name, every pair of size, type, side and order",
+      { timeout: 600_000 },
+      async (structure) => {
+        const rows = pairwise({ size: sizes, type: types, side: sides, otherMajor: orders });
+        for (const [seed, { size, ...row }] of rows.entries()) {
+          const [rows, columns, other] = size;
+          await run(structure, { rows, columns, other, ...row }, seed + 1);
+        }
+      },
+    );
   });
 
   describe("what components take at run time", () => {

@@ -26,32 +26,37 @@ import {
 export interface Mask {
   /** Whether an element is stored. Along a line, those that are must be neighbours, for a run is asked at both its ends. */
   counts(row: Value<I32>, column: Value<I32>, extras: readonly ExtraValue[]): Value<Bool>;
+  /** The elements of one access all count or none does: only one of them is asked then. */
+  readonly wholly?: boolean;
   readonly steps: NonNullable<Layout["steps"]>;
 }
 
 /** A layout of which only the elements that count are read; the others are the operator's zero. */
 export function masked(name: string, inner: Layout, mask: Mask): Layout {
+  const { counts, steps, wholly = false } = mask;
   const { widest } = factsOf(inner);
   return {
     ...inner,
     name,
     facts: { movement: "registers", ...(widest === undefined ? {} : { widest }) },
     position: undefined,
-    ...mask,
+    counts,
+    steps,
     load(source, place, tile) {
       const { zero = 0, extras = [] } = place;
       const asked = (at: MatrixTile): Value<Bool> => {
         const { row, column } = firstElement(at);
-        return mask.counts(row, column, extras);
+        return counts(row, column, extras);
       };
-      return loadWhere(source.type, tile, zero, asked, (at) => inner.load(source, place, at));
+      const load = (at: MatrixTile): Elements => inner.load(source, place, at);
+      return loadWhere(source.type, tile, zero, asked, load, wholly);
     },
   };
 }
 
 /**
  * The elements of a tile that is one access: at once if the first and the last are there, else those that are one by one,
- * and `zero` for the others.
+ * and `zero` for the others. `wholly` promises that all are there or none.
  */
 export function loadWhere(
   type: StorageType,
@@ -59,6 +64,7 @@ export function loadWhere(
   zero: number,
   counts: (at: MatrixTile) => Value<Bool>,
   load: (at: MatrixTile) => Elements,
+  wholly: boolean,
 ): Elements {
   const { count } = runOf(tile);
   const held = variables(type, count, zero);
@@ -68,14 +74,15 @@ export function loadWhere(
       held[e].value = load(at) as AnyValue;
     });
   };
+  const together = (): void => {
+    separate(load(tile)).forEach((value, e) => {
+      held[e].value = value;
+    });
+  };
   if (count === 1) singly(0);
+  else if (wholly) when(counts(elementOf(tile, 0)), together);
   else {
-    const whole = counts(elementOf(tile, 0)).and(counts(elementOf(tile, count - 1)));
-    when(whole, () => {
-      separate(load(tile)).forEach((value, e) => {
-        held[e].value = value;
-      });
-    }).otherwise(() => {
+    when(counts(elementOf(tile, 0)).and(counts(elementOf(tile, count - 1))), together).otherwise(() => {
       for (let e = 0; e < count; e++) singly(e);
     });
   }
