@@ -1,18 +1,12 @@
 /**
- * @file `npm run bench -- SUITE…`: runs suites on the CUDA device and keeps the results. The suite called simulator runs
- * anywhere.
+ * @file `npm run bench -- SUITE…`: runs suites on the CUDA device and keeps the results. The suites called simulator and
+ * webgpu need no CUDA.
  */
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { CudaBackend, createCudaBackend } from "../src/runtime/cuda/index.ts";
 import { parseShard, runSuite, type Selection, select } from "./suite.ts";
-import { suites as general } from "./suites/index.ts";
-
-const suites: typeof general = {
-  ...general,
-  alignment: async () => (await import("./gemm.ts")).alignmentSuite,
-  "planned-launch": async () => (await import("./launch.ts")).plannedLaunchSuite,
-};
+import { suites } from "./suites/index.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -24,10 +18,12 @@ const { values, positionals } = parseArgs({
     seconds: { type: "string" },
     again: { type: "boolean" },
     list: { type: "boolean" },
+    sizes: { type: "string" },
+    rounds: { type: "string" },
   },
 });
 
-const names = [...Object.keys(suites), "simulator"];
+const names = [...Object.keys(suites), "simulator", "webgpu"];
 const unknown = positionals.filter((name) => !names.includes(name));
 if (unknown.length > 0) {
   console.error(`There is no suite ${unknown.join(", ")}; there are ${names.join(", ")}.`);
@@ -36,12 +32,23 @@ if (unknown.length > 0) {
 
 const wanted = positionals.length > 0 ? positionals : names;
 const only = values.only === undefined ? undefined : new RegExp(values.only);
+const sizes = values.sizes?.split(",").map(Number);
+if (sizes?.some((size) => !Number.isInteger(size) || size < 1) === true) {
+  console.error(`--sizes takes whole numbers, such as 1024,2048; "${values.sizes}" was given.`);
+  process.exit(2);
+}
 if (wanted.includes("simulator")) {
-  const { benchSimulator, simulatorItems } = await import("./simulator.ts");
+  const { benchSimulator, simulatorItems } = await import("./suites/simulator.ts");
   if (values.list === true) for (const id of simulatorItems(only)) console.log(`simulator: ${id}`);
   else await benchSimulator(values.out, only);
 }
-const onDevice = wanted.filter((name) => name !== "simulator");
+if (wanted.includes("webgpu")) {
+  const { benchWebgpu, webgpuItems } = await import("./suites/webgpu.ts");
+  const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
+  if (values.list === true) for (const id of webgpuItems(only, sizes)) console.log(`webgpu: ${id}`);
+  else await benchWebgpu({ directory: values.out, only, sizes, rounds });
+}
+const onDevice = wanted.filter((name) => name in suites);
 if (onDevice.length === 0) process.exit(0);
 
 const backend = await createCudaBackend({ device: Number(values.device) });

@@ -114,7 +114,11 @@ function scalingOf(type: StorageType, distribution: "uniform" | "normal", option
       );
     }
     // The whole range of 32 bits is said by 0.
-    return { base: BigInt.asUintN(64, BigInt(low)), scale: (high - low) % 2 ** 32 };
+    const base = BigInt(low);
+    return {
+      base: type.bits === 64 ? BigInt.asUintN(64, base) : Number(BigInt.asUintN(32, base)),
+      scale: (high - low) % 2 ** 32,
+    };
   }
   if (!Number.isFinite(low) || !Number.isFinite(high) || !(low <= high)) {
     throw new ArgumentError(
@@ -170,11 +174,24 @@ const draws: {
       );
     },
   },
+  // Sums wrap like the target's type, so that 32 bits do for types that have no more.
+  word: {
+    base: u32,
+    scale: u32,
+    draw: (words, _more, base, scale) =>
+      words.map((bits) =>
+        offsetBelow(bits, scale as unknown as Value<U32>).add(base as unknown as Value<U32>),
+      ) as unknown as readonly Value<ElementType>[],
+  },
   integer: {
     base: u64,
     scale: u32,
     draw: (words, _more, base, scale) =>
-      words.map((bits) => integerBelow(bits, scale as unknown as Value<U32>, base)),
+      words.map((bits) =>
+        offsetBelow(bits, scale as unknown as Value<U32>)
+          .to(u64)
+          .add(base as unknown as Value<U64>),
+      ) as unknown as readonly Value<ElementType>[],
   },
 };
 
@@ -201,15 +218,18 @@ function uniformDouble(high: Value<U32>, low: Value<U32>): Value<F64> {
     .mul(2 ** -53);
 }
 
-/** base + bits·range / 2^32; a range of 0 stands for 2^32. Wraps like the target's type. */
-function integerBelow(bits: Value<U32>, range: Value<U32>, base: Value<never>): Value<ElementType> {
-  const whole = range.eq(0);
-  const offset = select(whole, bits, mulHigh(bits, range));
-  return offset.to(u64).add(base as unknown as Value<U64>) as unknown as Value<ElementType>;
+/** bits·range / 2^32; a range of 0 stands for 2^32. */
+function offsetBelow(bits: Value<U32>, range: Value<U32>): Value<U32> {
+  return select(range.eq(0), bits, mulHigh(bits, range));
+}
+
+function uniformKindOf(type: StorageType): string {
+  if (type.class === "float") return type.name === "f64" ? "double" : "float";
+  return type.bits === 64 ? "integer" : "word";
 }
 
 function makeKernel(type: StorageType, distribution: "uniform" | "normal"): Kernel {
-  const uniformKind = type.class !== "float" ? "integer" : type.name === "f64" ? "double" : "float";
+  const uniformKind = uniformKindOf(type);
   const {
     base: baseType,
     scale: scaleType,

@@ -2,7 +2,8 @@
  * @file WebGPU executed: Dawn on SwiftShader, whose subgroups have 4 lanes. The conformance tables, the cases that WebGPU
  * alone can get wrong, and the backend's own duties.
  */
-import { f16, f32, i8, i32, u8, u16, u32 } from "tilewright";
+import { f16, f32, i8, i32, open, u8, u16, u32 } from "tilewright";
+import { random } from "tilewright/array-ops";
 import { dot4Operator, gemm, planGemm } from "tilewright/gemm";
 import {
   block,
@@ -340,6 +341,21 @@ describe.skipIf(!requirement("swiftshader").available)("WebGPU on SwiftShader", 
     it("is refused where a buffer cannot hold it", () => {
       expect(() => backend.allocate(2 ** 40)).toThrow(/holds at most/);
     });
+  });
+
+  it("draws the simulator's random numbers, integers too", async () => {
+    await using simulator = await open({ kind: "simulator", simulator: { checks: false } });
+    for (const [type, options] of [
+      [f32, { seed: 7 }],
+      [i8, { seed: 2n ** 40n + 7n, low: -100, high: 100 }],
+      [i32, { seed: 3, low: -(2 ** 31), high: 2 ** 31 }],
+      [u16, { seed: 3, low: 9, high: 10_000 }],
+    ] as const) {
+      const [ours, theirs] = await Promise.all(
+        [device, simulator].map(async (one) => (await random(one, type, [41], options)).read()),
+      );
+      expect(ours).toEqual(theirs);
+    }
   });
 
   it("times work by the device's clock", async () => {

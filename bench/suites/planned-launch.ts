@@ -4,16 +4,16 @@
  */
 import { type GemmOptions, mmaSync, planGemm } from "tilewright/gemm";
 import { f16, f32, type StorageType } from "tilewright/lang";
-import { resolve } from "../src/gemm/resolve.ts";
-import { argumentSlots } from "../src/ir/parameters.ts";
-import { createCompiler } from "../src/runtime/compile.ts";
-import type { CudaBackend, CudaExecutable } from "../src/runtime/cuda/index.ts";
-import { isUnavailable } from "../src/runtime/cuda/index.ts";
-import { loadDriverLibrary } from "../src/runtime/cuda/koffi-library.ts";
-import { createDevice } from "../src/runtime/device.ts";
-import { argumentValues } from "../src/runtime/launch-arguments.ts";
-import type { Prepared, WorkItem } from "./harness.ts";
-import type { Suite } from "./suite.ts";
+import { resolve } from "../../src/gemm/resolve.ts";
+import { argumentSlots } from "../../src/ir/parameters.ts";
+import { createCompiler } from "../../src/runtime/compile.ts";
+import type { CudaBackend, CudaExecutable } from "../../src/runtime/cuda/index.ts";
+import { isUnavailable } from "../../src/runtime/cuda/index.ts";
+import { loadDriverLibrary } from "../../src/runtime/cuda/koffi-library.ts";
+import { createDevice } from "../../src/runtime/device.ts";
+import { argumentValues } from "../../src/runtime/launch-arguments.ts";
+import type { Prepared, WorkItem } from "../harness.ts";
+import type { Suite } from "../suite.ts";
 
 /** Launches of a round; the device is waited for after each. */
 const launches = 10_000;

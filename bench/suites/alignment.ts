@@ -4,13 +4,13 @@
  */
 import { type GemmOptions, type GemmPlan, mmaSync, planGemm, wmmaSync } from "tilewright/gemm";
 import { f16, f32, type StorageType } from "tilewright/lang";
-import type { Device, DeviceArray } from "../src/runtime/array.ts";
-import { createCompiler } from "../src/runtime/compile.ts";
-import type { CudaBackend } from "../src/runtime/cuda/index.ts";
-import { createDevice } from "../src/runtime/device.ts";
-import type { Contender, WorkItem } from "./harness.ts";
-import { normalValues } from "./random.ts";
-import type { Suite } from "./suite.ts";
+import type { Device, DeviceArray } from "../../src/runtime/array.ts";
+import { createCompiler } from "../../src/runtime/compile.ts";
+import type { CudaBackend } from "../../src/runtime/cuda/index.ts";
+import { createDevice } from "../../src/runtime/device.ts";
+import type { Contender, WorkItem } from "../harness.ts";
+import { normalValues } from "../random.ts";
+import type { Suite } from "../suite.ts";
 
 const size = 4096;
 

@@ -5,11 +5,11 @@
 import { cpus } from "node:os";
 import { type Device, f16, f32, open, type StorageType } from "tilewright";
 import { fma, type GemmOptions, mmaSync, planGemm } from "tilewright/gemm";
-import type { CudaBackend } from "../src/runtime/cuda/index.ts";
-import { type Environment, environment } from "./environment.ts";
-import { type Care, type Clock, type Contender, measure, type WorkItem } from "./harness.ts";
-import { normalValues } from "./random.ts";
-import { formatItem, itemResult, ResultStore } from "./results.ts";
+import type { CudaBackend } from "../../src/runtime/cuda/index.ts";
+import { type Environment, environment } from "../environment.ts";
+import { type Care, type Clock, type Contender, measure, type WorkItem } from "../harness.ts";
+import { normalValues } from "../random.ts";
+import { formatItem, itemResult, ResultStore } from "../results.ts";
 
 const size = 256;
 /** A sample is one product; the first ones let the JavaScript engine compile. */
