@@ -20,7 +20,7 @@ export function explainPlan(
   const { facts } = device;
   const addend = resolved.c === undefined ? "" : ` + ${String(beta)} · C`;
   const lines = [
-    `${m} x ${n} x ${k}: D = ${String(alpha)} · A · B${addend} on ${device.name}`,
+    `${batchOf(resolved)}${m} x ${n} x ${k}: D = ${String(alpha)} · A · B${addend} on ${device.name}`,
     `types      ${kind.a.type.name} · ${kind.b.type.name} → ${kind.d.type.name}, multiplied as ${types.a.name} · ${types.b.name}, summed in ${types.accumulator.name}`,
     `operator   ${schedule.operatorName(kind, facts)}`,
     ...schedule.describe(kind, facts),
@@ -44,6 +44,10 @@ export function explainPlan(
     );
   }
   return lines.join("\n");
+}
+
+function batchOf({ batch, problem }: Resolved): string {
+  return batch.scheme === "single" ? "" : `${batch.count} products [${problem.outer.join(", ")}] of `;
 }
 
 function stageLines(when: "before" | "after", stages: readonly PlanStage[]): readonly string[] {

@@ -44,6 +44,8 @@ export function kindKey(kind: GemmKind): string {
     types.a.name,
     types.b.name,
     types.accumulator.name,
+    kind.batch,
+    (params.splitK ?? 1) > 1,
     identityOf(kind.operator),
     identityOf(kind.epilogue),
     identityOf(kind.predicate),

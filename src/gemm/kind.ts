@@ -2,6 +2,7 @@
  * @file Kinds: everything about a multiplication that is compiled in. Sizes, leading dimensions and factors are not.
  */
 import { byteSize, type ElementType, f32, f64, type StorageType } from "../lang/index.ts";
+import type { BatchScheme } from "./batch.ts";
 import type { Epilogue } from "./epilogues/epilogue.ts";
 import type { StepKind } from "./epilogues/step.ts";
 import type { ExtraKind, ExtrasOf } from "./extras.ts";
@@ -27,6 +28,8 @@ export interface GemmKind {
   readonly c: OperandKind | undefined;
   readonly d: OperandKind;
   readonly types: OperatorTypes;
+  /** How its matrices are found. */
+  readonly batch: BatchScheme;
   readonly operator: OperatorFactory;
   /** The schedule's name. */
   readonly schedule: string;

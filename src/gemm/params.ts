@@ -14,6 +14,11 @@ export interface GemmParams {
   readonly groupRows: number;
   /** K steps that shared memory holds at once; by shared memory and schedule unless given. */
   readonly stages?: number;
+  /**
+   * Parts that K is divided into, each computed by blocks of its own; their sums are added in a fixed order by a second
+   * kernel, which then runs the epilogue. 1, or what fills the machine where tiles are few and K is long, unless given.
+   */
+  readonly splitK?: number;
   /** Blocks that a multiprocessor should be able to hold at once; limits registers. Said by the compiler unless given. */
   readonly residentBlocks?: number;
   /** Elements that one access of each copy moves at most; 16 bytes' worth unless given. */
@@ -33,6 +38,7 @@ export function checkParams(params: GemmParams, operator: Operator, subgroupWidt
     "warps.m": warps.m,
     "warps.n": warps.n,
     groupRows,
+    splitK: params.splitK ?? 1,
   };
   for (const [name, value] of Object.entries(all)) {
     if (!Number.isInteger(value) || value < 1)

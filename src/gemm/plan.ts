@@ -46,15 +46,14 @@ export async function planGemm(
   try {
     return await bindPlan(resolved, options.signal);
   } catch (error) {
-    if (resolved.ownD) resolved.d.array.dispose();
+    if (resolved.ownD) resolved.result.dispose();
     throw error;
   }
 }
 
 async function bindPlan(resolved: Resolved, signal: AbortSignal | undefined): Promise<GemmPlan> {
   const { kind, schedule, problem } = resolved;
-  const { device } = problem;
-  const [rows, columns] = resolved.d.array.shape;
+  const { device, m: rows, n: columns } = problem;
   const around = joinSurroundings([
     schedule.surroundings?.(kind, resolved, device.facts) ?? noSurroundings,
     stepSurroundings(resolved.steps, { device, rows, columns, parts: schedule.parts(kind, device.facts) }),
@@ -75,7 +74,7 @@ async function bindLaunches(
   const { problem, kind, schedule } = resolved;
   const { m, n, device } = problem;
   const { before, after } = around;
-  if (m === 0 || n === 0) {
+  if (m === 0 || n === 0 || resolved.batch.count === 0) {
     const stages = await bindStages(device, [...before, ...after], signal);
     return planOf(resolved, around, undefined, stages);
   }
@@ -104,7 +103,7 @@ function planOf(
     for (const array of around.workspaces) array.dispose();
   };
   return {
-    d: resolved.d.array,
+    d: resolved.result,
     kind: resolved.kind,
     operator: resolved.schedule.operatorName(resolved.kind, resolved.problem.device.facts),
     compiled: product?.compiled,
@@ -121,6 +120,9 @@ function planOf(
 /**
  * D = alpha · A · B + beta · C. A is m x k, B is k x n: arrays in row- or column-major order (`.transposed` is free) with
  * any leading dimension, or structured matrices such as {@link diagonal}; any sizes, 0 included. Resolves when the work is enqueued.
+ *
+ * Dimensions before the last two are a batch: they are broadcast against each other, and D has them in front. Vectors are
+ * taken as NumPy's matmul takes them: A of shape [k] is one row, B of shape [k] one column, and D lacks that dimension.
  *
  * Sums of 16-bit floats are made in f32, of integers in i32 (wrapping); D rounds once to its type, integers saturate.
  * f16 results beyond 65,504 become infinite. Order of summation: K steps in order, inside a step as the matrix instruction does.

@@ -18,7 +18,15 @@ import {
   u32,
   u64,
 } from "../lang/index.ts";
-import { type Device, DeviceArray } from "../runtime/array.ts";
+import { type Device, DeviceArray, repeatsElements } from "../runtime/array.ts";
+import {
+  batchShape,
+  type OuterDimensions,
+  resultShape,
+  type VectorOperands,
+  vectorAs,
+  withVectorDimensions,
+} from "./batch.ts";
 import { checkExtras, commonAlignment } from "./extras.ts";
 import { denseLayout, factsOf } from "./layouts/layout.ts";
 import type { OperatorTypes } from "./operators/operator.ts";
@@ -29,9 +37,12 @@ export interface MatrixOperand extends InputOperand {
   readonly array: DeviceArray;
 }
 
-/** D = alpha · A · B + beta · C with A m x k and B k x n. */
+/** D = alpha · A · B + beta · C with A m x k and B k x n, for each matrix of a batch. */
 export interface Problem {
   readonly device: Device;
+  /** Shape of the batch; empty where there is none. */
+  readonly outer: readonly number[];
+  readonly vectors: VectorOperands;
   readonly m: number;
   readonly n: number;
   readonly k: number;
@@ -43,18 +54,27 @@ export interface Problem {
 }
 
 /**
- * How a matrix lies in its array.
- * @throws ShapeError unless it has rank 2 and neighbours along one dimension
+ * How a matrix, or each matrix of a batch, lies in its array. A matrix of one column whose elements are neighbours lies
+ * either way; `thin` says which is meant.
+ * @throws ShapeError unless it has at least rank 2 and neighbours along one of the last dimensions
  */
-export function matrixOperand(array: DeviceArray, name: string): MatrixOperand {
-  const { shape, strides, type, offset } = array;
-  if (shape.length !== 2) {
-    throw new ShapeError(`gemm: ${name} is a matrix (rank 2); ${array.label} has rank ${shape.length}`);
+export function matrixOperand(
+  array: DeviceArray,
+  name: string,
+  thin: "row" | "column" = "row",
+): MatrixOperand {
+  const { type, offset, rank } = array;
+  if (rank < 2) {
+    throw new ShapeError(
+      `gemm: ${name} is a matrix (rank 2), a batch of them or a vector; ${array.label} has rank ${rank}`,
+    );
   }
-  const [rows, columns] = shape;
-  const [down, across] = strides;
+  const [rows, columns] = array.shape.slice(-2);
+  const [down, across] = array.strides.slice(-2);
+  const outer = { shape: array.shape.slice(0, -2), strides: array.strides.slice(0, -2) };
   // Along a dimension with one element the stride means nothing.
-  const rowMajor = across === 1 || columns <= 1;
+  const column = thin === "column" && columns <= 1 && rows > 1 && down === 1;
+  const rowMajor = !column && (across === 1 || columns <= 1);
   const columnMajor = !rowMajor && (down === 1 || rows <= 1);
   if (!rowMajor && !columnMajor) {
     throw new ShapeError(
@@ -63,20 +83,23 @@ export function matrixOperand(array: DeviceArray, name: string): MatrixOperand {
   }
   const major = rowMajor ? "row" : "column";
   const [lines, length, stride] = rowMajor ? [rows, columns, down] : [columns, rows, across];
-  if (lines > 1 && stride < 0) {
+  const steps = outer.strides.filter((_, dimension) => outer.shape[dimension] > 1);
+  for (const step of lines > 1 ? [stride, ...steps] : steps) {
+    if (step >= 0) continue;
     throw new ShapeError(
-      `gemm: ${name} (${array.label}) runs backwards (stride ${stride}); copy() of tilewright/array-ops turns it round`,
+      `gemm: ${name} (${array.label}) runs backwards (stride ${step}); copy() of tilewright/array-ops turns it round`,
     );
   }
   const leading = lines <= 1 ? Math.max(length, 1) : stride;
   const size = byteSize(type);
-  const bytes = [offset * size, ...(lines <= 1 ? [] : [leading * size])];
+  const bytes = [offset * size, ...(lines <= 1 ? [] : [leading * size]), ...steps.map((step) => step * size)];
   const alignment = Math.max(size, commonAlignment(bytes));
   const { label } = array;
   return {
     array,
     label,
     shape: [rows, columns],
+    outer,
     type,
     layout: denseLayout(major),
     leading,
@@ -153,7 +176,8 @@ function inputOperand(
 ): { readonly operand: InputOperand; readonly device: Device | undefined } {
   if (given instanceof DeviceArray) {
     given.check(`gemm: ${name}`);
-    return { operand: matrixOperand(given, name), device: given.device };
+    const matrix = vectorAs(name === "A" ? "row" : "column", given, name);
+    return { operand: matrixOperand(matrix, name, "column"), device: given.device };
   }
   if (typeof given !== "object" || given === null || !("layout" in given)) {
     throw new ArgumentError(
@@ -197,7 +221,13 @@ export function problemOf(
   const outputType = narrowFloat
     ? a.type
     : ((types.accumulator === f32 && types.a === f16 ? f16 : types.accumulator) as StorageType);
-  return { device, m, n, k, a: left.operand, b: right.operand, types, outputType };
+  const outer = batchShape(left.operand, right.operand);
+  const vectors = { a: isVector(a), b: isVector(b) };
+  return { device, outer, vectors, m, n, k, a: left.operand, b: right.operand, types, outputType };
+}
+
+function isVector(given: DeviceArray | MatrixSource): boolean {
+  return given instanceof DeviceArray && given.rank === 1;
 }
 
 function hintTransposed(m: number, k: number, inner: number, n: number): string {
@@ -206,7 +236,7 @@ function hintTransposed(m: number, k: number, inner: number, n: number): string 
   return "";
 }
 
-/** Checks C or D: a matrix of D's shape on the same device. */
+/** Checks C or D: an array of the product's shape on the same device. C may be one matrix for all of a batch. */
 export function resultOperand(array: DeviceArray, name: "C" | "D", problem: Problem): MatrixOperand {
   array.check(`gemm: ${name}`);
   if (array.device !== problem.device) {
@@ -214,25 +244,25 @@ export function resultOperand(array: DeviceArray, name: "C" | "D", problem: Prob
       `gemm: ${name} is on ${array.device.name}, A and B on ${problem.device.name}; all must be on one device`,
     );
   }
-  const { m, n } = problem;
-  if (array.shape.length !== 2 || array.shape[0] !== m || array.shape[1] !== n) {
-    throw new ShapeError(`gemm: ${name} must be ${m} x ${n} like the product; it is ${array.label}`);
+  const { m, n, outer, vectors } = problem;
+  const shape = resultShape(outer, m, n, vectors);
+  const missing = shape.length - array.rank;
+  const fits = (extent: number, dimension: number): boolean =>
+    array.shape[dimension - missing] === extent ||
+    (name === "C" && dimension < outer.length && [1, undefined].includes(array.shape[dimension - missing]));
+  if (missing < 0 || (missing > 0 && name === "D") || !shape.every(fits)) {
+    throw new ShapeError(`gemm: ${name} must be ${shape.join(" x ")} like the product; it is ${array.label}`);
   }
-  const operand = matrixOperand(array, name);
-  if (name === "D") checkOwnElements(operand);
-  return operand;
+  if (name === "D") checkOwnElements(array);
+  return matrixOperand(withVectorDimensions(array, vectors), name);
 }
 
-/** D's lines must not run into each other: each element is written by one thread. */
-function checkOwnElements(operand: MatrixOperand): void {
-  const [rows, columns] = operand.shape;
-  const length = operand.layout.major === "row" ? columns : rows;
-  const lines = operand.layout.major === "row" ? rows : columns;
-  if (lines > 1 && operand.leading < length) {
-    throw new ShapeError(
-      `gemm: D (${operand.array.label}) has lines ${operand.leading} elements apart that hold ${length} each: they overlap`,
-    );
-  }
+/** D's lines and matrices must not run into each other: each element is written by one thread. */
+function checkOwnElements(array: DeviceArray): void {
+  if (!repeatsElements(array)) return;
+  throw new ShapeError(
+    `gemm: D (${array.label}, strides ${array.strides.join(", ")}) has lines or matrices that hold elements of each other: they overlap`,
+  );
 }
 
 /** The bytes that a matrix spans in its allocation. */
@@ -243,7 +273,14 @@ function span(operand: MatrixOperand): readonly [number, number] {
   const [lines, length] = layout.major === "row" ? [rows, columns] : [columns, rows];
   if (rows === 0 || columns === 0) return [0, 0];
   const first = array.offset * size;
-  return [first, first + ((lines - 1) * leading + length) * size];
+  const { shape, strides } = outerOf(operand);
+  if (shape.includes(0)) return [0, 0];
+  const apart = shape.reduce((sum, extent, i) => sum + (extent - 1) * strides[i], 0);
+  return [first, first + (apart + (lines - 1) * leading + length) * size];
+}
+
+function outerOf({ outer }: MatrixOperand): OuterDimensions {
+  return outer ?? { shape: [], strides: [] };
 }
 
 function isDense(operand: InputOperand): operand is MatrixOperand {
@@ -263,7 +300,8 @@ export function overlap(x: MatrixOperand, y: InputOperand): boolean {
   const [begin, end] = span(y);
   if (first >= end || begin >= last) return false;
   const sameLines = x.layout.major === y.layout.major && x.leading === y.leading && x.type === y.type;
-  if (!sameLines) return true;
+  const ofLines = [x, y].every((one) => outerOf(one).strides.every((stride) => stride % x.leading === 0));
+  if (!sameLines || !ofLines) return true;
   const length = (operand: MatrixOperand): number => operand.shape[operand.layout.major === "row" ? 1 : 0];
   const distance = (((y.array.offset - x.array.offset) % x.leading) + x.leading) % x.leading;
   return distance < length(x) || distance + length(y) > x.leading;
@@ -276,6 +314,8 @@ export function identical(x: MatrixOperand, y: MatrixOperand): boolean {
     x.array.offset === y.array.offset &&
     x.type === y.type &&
     x.leading === y.leading &&
-    x.layout === y.layout
+    x.layout === y.layout &&
+    outerOf(x).shape.every((extent, i) => extent === outerOf(y).shape[i]) &&
+    outerOf(x).strides.every((stride, i) => outerOf(x).shape[i] <= 1 || stride === outerOf(y).strides[i])
   );
 }

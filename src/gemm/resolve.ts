@@ -6,6 +6,7 @@ import type { ElementType, StorageType } from "../lang/index.ts";
 import type { DeviceArray } from "../runtime/array.ts";
 import type { TargetFacts } from "../target/facts.ts";
 import { fits as holds } from "../types/convert.ts";
+import { batchOf, resultShape } from "./batch.ts";
 import { defaultEpilogue, type Epilogue } from "./epilogues/epilogue.ts";
 import { type EpilogueStep, stepKind, stepOf } from "./epilogues/step.ts";
 import { type Bound, checkExtras, extraKind } from "./extras.ts";
@@ -67,6 +68,8 @@ export interface Resolved extends GemmLaunch {
   readonly schedule: Schedule;
   /** Faster schedules that could not serve, and why. */
   readonly refused: readonly { readonly schedule: string; readonly reason: string }[];
+  /** D as the caller sees it: without the dimensions of vectors. */
+  readonly result: DeviceArray;
   readonly ownD: boolean;
 }
 
@@ -147,19 +150,21 @@ export function resolve(
     extras: Object.fromEntries(Object.entries(extras).map(([owner, list]) => [owner, list.map(extraKind)])),
   };
   const outputType = options.type ?? problem.outputType;
-  const d = given ?? resultOperand(device.empty(outputType, [m, n]), "D", problem);
+  const result = options.d ?? device.empty(outputType, resultShape(problem.outer, m, n, problem.vectors));
+  const d = given ?? resultOperand(result, "D", problem);
   try {
-    const partial = { ...base, d: kindOf(d) };
+    const batch = batchOf(problem.outer, { a: problem.a, b: problem.b, c, d });
+    const partial = { ...base, batch: batch.scheme, d: kindOf(d) };
     // With alpha = 0 there are no K steps, and A and B are not read.
     const k = Number(alpha) === 0 ? 0 : problem.k;
-    const launch = { problem, k, c, d, alpha, beta, steps, extras };
+    const launch = { problem, batch, k, c, d, alpha, beta, steps, extras };
     const { schedule, refused } = chooseSchedule(partial, launch, options, device.facts);
     const params = options.params ?? schedule.params(partial, launch, device.facts);
     const kind = { ...partial, schedule: schedule.name, params };
     schedule.check(kind, device.facts);
-    return { ...launch, kind, schedule, refused, ownD: given === undefined };
+    return { ...launch, kind, schedule, refused, result, ownD: given === undefined };
   } catch (error) {
-    if (given === undefined) d.array.dispose();
+    if (given === undefined) result.dispose();
     throw error;
   }
 }
@@ -203,6 +208,11 @@ function checkSteps(steps: readonly EpilogueStep[], problem: Problem, d: MatrixO
         );
       }
       if (behaviour.operands[j].access === "read") return;
+      if (problem.outer.length > 0) {
+        throw new UnsupportedError(
+          `gemm: ${behaviour.name} writes one array, and every matrix of the batch [${problem.outer.join(", ")}] would; multiply slice by slice`,
+        );
+      }
       const others = [problem.a.array, problem.b.array, ...(d === undefined ? [] : [d.array])];
       if (others.some((other) => other?.allocation === array.allocation)) {
         throw new ArgumentError(

@@ -3,6 +3,7 @@
  */
 import type { StorageType } from "../lang/index.ts";
 import type { Device, DeviceArray } from "../runtime/array.ts";
+import type { OuterDimensions } from "./batch.ts";
 import type { ExtraArgument } from "./extras.ts";
 import type { OperandKind } from "./kind.ts";
 
@@ -12,6 +13,8 @@ export interface InputOperand extends OperandKind {
   readonly label: string;
   /** Rows and columns of the logical matrix. */
   readonly shape: readonly [rows: number, columns: number];
+  /** Dimensions in front, of an array of matrices; one matrix for a whole batch unless given. */
+  readonly outer?: OuterDimensions;
   /** What is stored; nothing where the layout is pure. */
   readonly array: DeviceArray | undefined;
   /** Elements between lines of the array. */

@@ -98,22 +98,25 @@ export interface Extents {
 /**
  * Transforms inside the kernel: functions of element and coordinates, whatever they are bound to. Those that are bound
  * are never asked beyond the edges of A and B, where they would read outside their arrays: they see the last row or column
- * there, and what they make of it counts for nothing.
+ * there, and what they make of it counts for nothing. All are told the matrix's number where there is a batch.
  */
 export function closedTransforms(
   transforms: Transforms,
   extras: ExtrasOf<ExtraValue>,
   { m, n, k }: Extents,
+  batch?: Value<I32>,
 ): Transforms {
   const edges: Readonly<Record<string, readonly [Value<I32>, Value<I32>]>> = { a: [m, k], b: [k, n] };
   const close = (transform: TransformWithExtras, owner: string): Transform => {
     const own = extras[owner];
-    if (own === undefined) return transform as Transform;
+    const placed = (at: ElementCoordinates): ElementCoordinates =>
+      batch === undefined ? at : { ...at, batch };
+    if (own === undefined) return (x, at) => (transform as Transform)(x, placed(at));
     const edge = edges[owner[0]];
-    if (edge === undefined) return (x, at) => transform(x, at, own);
+    if (edge === undefined) return (x, at) => transform(x, placed(at), own);
     const [rows, columns] = edge;
     return (x, { row, column }) =>
-      transform(x, { row: row.min(rows.sub(1)), column: column.min(columns.sub(1)) }, own);
+      transform(x, placed({ row: row.min(rows.sub(1)), column: column.min(columns.sub(1)) }), own);
   };
   return mapStreams(transforms as Streams<TransformWithExtras>, close) as Transforms;
 }

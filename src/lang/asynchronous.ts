@@ -102,7 +102,7 @@ export function copyAsync<T extends StorageType>(
       `an asynchronous copy moves 4, 8 or 16 bytes; ${elements} x ${target.type.name} is ${bytes}`,
     );
   }
-  const operands = [indexOperand(targetPosition), indexOperand(sourcePosition)];
+  const operands = [indexOperand(targetPosition), indexOperand(source.positionOf(sourcePosition))];
   if (options.validBytes !== undefined) operands.push(use(typedOperand(options.validBytes, i32)));
   trace.emit("copyAsync", undefined, operands, {
     target: target.array,

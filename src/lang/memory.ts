@@ -67,11 +67,16 @@ export abstract class LinearArray<T extends StorageType> {
   loadAt(position: IndexOperand, options: AccessOptions = {}): Value<T> {
     this.checkReadable();
     const trace = tracer();
-    const ir = trace.emit("load", { element: this.type, lanes: 1 }, [indexOperand(position)], {
-      array: this.reference,
-      offset: 0,
-      cache: options.cache ?? "default",
-    });
+    const ir = trace.emit(
+      "load",
+      { element: this.type, lanes: 1 },
+      [indexOperand(this.positionOf(position))],
+      {
+        array: this.reference,
+        offset: 0,
+        cache: options.cache ?? "default",
+      },
+    );
     return new Value(this.type, ir as never, trace.scope, trace.positions.at(-1));
   }
   /** `lanes` consecutive elements as one access; the position must be a multiple of `lanes`. */
@@ -83,7 +88,7 @@ export abstract class LinearArray<T extends StorageType> {
     this.checkReadable();
     const trace = tracer();
     this.checkWidth(lanes);
-    const ir = trace.emit("load", { element: this.type, lanes }, [indexOperand(position)], {
+    const ir = trace.emit("load", { element: this.type, lanes }, [indexOperand(this.positionOf(position))], {
       array: this.reference,
       offset: 0,
       cache: options.cache ?? "default",
@@ -92,7 +97,7 @@ export abstract class LinearArray<T extends StorageType> {
   }
   storeAt(position: IndexOperand, value: Operand<T>, options: AccessOptions = {}): void {
     this.checkWritable();
-    const operands = [indexOperand(position), use(typedOperand(value, this.type))];
+    const operands = [indexOperand(this.positionOf(position)), use(typedOperand(value, this.type))];
     tracer().emit("store", undefined, operands, {
       array: this.reference,
       offset: 0,
@@ -113,7 +118,7 @@ export abstract class LinearArray<T extends StorageType> {
         value.position,
       );
     }
-    tracer().emit("store", undefined, [indexOperand(position), use(value)], {
+    tracer().emit("store", undefined, [indexOperand(this.positionOf(position)), use(value)], {
       array: this.reference,
       offset: 0,
       cache: options.cache ?? "default",
@@ -145,7 +150,10 @@ export abstract class LinearArray<T extends StorageType> {
   ): Value<T> {
     this.checkWritable();
     const trace = tracer();
-    const operands = [indexOperand(position), ...values.map((value) => use(typedOperand(value, this.type)))];
+    const operands = [
+      indexOperand(this.positionOf(position)),
+      ...values.map((value) => use(typedOperand(value, this.type))),
+    ];
     const ir = trace.emit("atomic", { element: this.type, lanes: 1 }, operands, {
       array: this.reference,
       offset: 0,
@@ -154,6 +162,11 @@ export abstract class LinearArray<T extends StorageType> {
       scope: options.scope ?? "device",
     });
     return new Value(this.type, ir as never, trace.scope, trace.positions.at(-1));
+  }
+
+  /** @internal The position in the parameter or array itself. */
+  positionOf(position: IndexOperand): IndexOperand {
+    return position;
   }
 
   /** @internal */
@@ -176,9 +189,23 @@ export class GlobalArray<T extends StorageType> extends LinearArray<T> {
   constructor(
     readonly type: T,
     /** @internal */ readonly parameter: BufferParameter,
+    /** @internal */ readonly first?: Value<Index>,
   ) {
     super();
     this.reference = { kind: "buffer", parameter };
+  }
+
+  /** The same storage with linear positions counted from element `first` on: one matrix of several, say. */
+  from(first: Value<Index>): GlobalArray<T> {
+    return new GlobalArray(
+      this.type,
+      this.parameter,
+      this.first === undefined ? first : this.first.add(first),
+    );
+  }
+  /** @internal */
+  override positionOf(position: IndexOperand): IndexOperand {
+    return this.first === undefined ? position : this.first.add(toIndex(position));
   }
 
   get rank(): number {

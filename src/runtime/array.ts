@@ -39,6 +39,7 @@ export {
   type CollapsedLayouts,
   collapse,
   commonShape,
+  repeatsElements,
   type SliceRange,
   type StridedLayout,
 } from "./shape.ts";

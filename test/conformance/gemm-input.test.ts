@@ -16,7 +16,7 @@ import {
   UnsupportedError,
   u32,
 } from "tilewright";
-import { fma, type GemmOptions, gemm, mmaSync, planGemm, wmmaSync } from "tilewright/gemm";
+import { auxiliary, fma, type GemmOptions, gemm, mmaSync, planGemm, wmmaSync } from "tilewright/gemm";
 import { input, kernel, output, thread } from "tilewright/lang";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -53,14 +53,48 @@ describe("shapes", () => {
   });
   it("operands that are no matrices", async () => {
     await refuses(
-      gemm(device.array(f16, [8]), matrix(8, 8)),
+      gemm(device.array(f16, []), matrix(8, 8)),
       ShapeError,
-      "A is a matrix (rank 2); f16[8] has rank 1",
+      "A is a matrix (rank 2), a batch of them or a vector; f16[] has rank 0",
+    );
+  });
+  it("batches that do not go together", async () => {
+    const batch = (...shape: number[]) => device.array(f16, shape);
+    await refuses(
+      gemm(batch(2, 8, 8), batch(3, 8, 8)),
+      ShapeError,
+      "the batches of A (f16[2, 8, 8]) and B (f16[3, 8, 8]) do not go together",
     );
     await refuses(
-      gemm(matrix(8, 8), device.array(f16, [2, 8, 8])),
+      gemm(batch(3, 8, 8), matrix(8, 8), { d: matrix(8, 8) }),
       ShapeError,
-      "B is a matrix (rank 2); f16[2, 8, 8] has rank 3",
+      "D must be 3 x 8 x 8 like the product; it is f16[8, 8]",
+    );
+    await refuses(
+      gemm(batch(3, 8, 8), matrix(8, 8), { c: batch(2, 8, 8) }),
+      ShapeError,
+      "C must be 3 x 8 x 8 like the product; it is f16[2, 8, 8]",
+    );
+    await refuses(
+      gemm(batch(3, 8, 8), matrix(8, 8), { d: batch(200).strided([3, 8, 8], [32, 8, 1]) }),
+      ShapeError,
+      "lines or matrices that hold elements of each other: they overlap",
+    );
+    await refuses(
+      gemm(batch(2, 3, 8, 8), batch(3, 2, 8, 8).permute([1, 0, 2, 3])),
+      ShapeError,
+      "cannot be walked with one stride for each array",
+    );
+    const all = batch(6, 8, 8);
+    await refuses(
+      gemm(all.slice([0, 3]), matrix(8, 8), { d: all.slice([2, 5]) }),
+      ArgumentError,
+      "D overlaps A",
+    );
+    await refuses(
+      gemm(batch(3, 8, 8), matrix(8, 8), { epilogue: [auxiliary(matrix(8, 8))] }),
+      UnsupportedError,
+      "writes one array, and every matrix of the batch",
     );
   });
   it("C or D of another shape", async () => {

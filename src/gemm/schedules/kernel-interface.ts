@@ -5,7 +5,6 @@ import {
   type AnyValue,
   type f32,
   type GlobalArray,
-  type I32,
   type Index,
   i32,
   index,
@@ -21,6 +20,7 @@ import { allExtraArguments, allExtraParameters } from "../extras.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
 import { factsOf } from "../layouts/layout.ts";
 import type { GemmLaunch } from "./schedule.ts";
+import { dividesK, matrixStart, type Work, type WorkArguments } from "./work.ts";
 
 /** Parameters of the kernel, in order. */
 export function gemmParameters(kind: GemmKind): ParameterDescriptors {
@@ -41,9 +41,37 @@ export function gemmParameters(kind: GemmKind): ParameterDescriptors {
     leadingD: index,
     alpha: scale,
     ...(kind.c === undefined ? {} : { beta: scale }),
+    ...workParameters(kind),
     ...stepParameters(kind.steps),
     ...allExtraParameters(kind.extras),
   };
+}
+
+/** Parameters of a kind with a batch or with K divided. */
+export function workParameters(kind: GemmKind): ParameterDescriptors {
+  const batched = kind.batch !== "single";
+  const divided = dividesK(kind);
+  return {
+    ...(batched ? { strideA: index, strideB: index } : {}),
+    ...(batched && kind.c !== undefined ? { strideC: index } : {}),
+    ...(batched || divided ? { strideD: index } : {}),
+    ...(batched && divided ? { batches: i32 } : {}),
+    ...(divided ? { parts: i32 } : {}),
+  };
+}
+
+/** Host arguments of those parameters. */
+export function workArguments(kind: GemmKind, { batch }: GemmLaunch): Readonly<Record<string, unknown>> {
+  const { count, strides } = batch;
+  const all: Readonly<Record<string, number>> = {
+    strideA: strides.a,
+    strideB: strides.b,
+    strideC: strides.c,
+    strideD: strides.d,
+    batches: count,
+    parts: kind.params.splitK ?? 1,
+  };
+  return Object.fromEntries(Object.keys(workParameters(kind)).map((name) => [name, all[name]]));
 }
 
 /** Host arguments of those parameters. */
@@ -62,25 +90,36 @@ export function gemmArguments(kind: GemmKind, launch: GemmLaunch): Readonly<Reco
     leadingD: d.leading,
     alpha,
     ...(kind.c === undefined || c === undefined ? {} : { c: c.array, leadingC: c.leading, beta }),
+    ...workArguments(kind, launch),
     ...stepArguments(steps),
     ...allExtraArguments(extras),
   };
 }
 
 /** What the body receives. */
-export interface GemmArguments {
+export interface GemmArguments extends WorkArguments {
   /** Undefined for pure layouts, as is `b`. */
   readonly a: GlobalArray<StorageType> | undefined;
   readonly b: GlobalArray<StorageType> | undefined;
   readonly c: GlobalArray<StorageType>;
   readonly d: GlobalArray<StorageType>;
-  readonly m: Value<I32>;
-  readonly n: Value<I32>;
-  readonly k: Value<I32>;
   readonly leadingA: Value<Index>;
   readonly leadingB: Value<Index>;
   readonly leadingC: Value<Index>;
   readonly leadingD: Value<Index>;
   readonly alpha: AnyValue;
   readonly beta: AnyValue;
+}
+
+/** The arrays of one matrix of a batch. */
+export function matricesOf(args: GemmArguments, { batch, target }: Work): GemmArguments {
+  if (target === undefined) return args;
+  const { a, b, c, d, strideA, strideB, strideC, strideD } = args;
+  return {
+    ...args,
+    d: d.from(matrixStart(target, strideD)),
+    ...(batch === undefined || a === undefined ? {} : { a: a.from(matrixStart(batch, strideA)) }),
+    ...(batch === undefined || b === undefined ? {} : { b: b.from(matrixStart(batch, strideB)) }),
+    ...(batch === undefined || c === undefined ? {} : { c: c.from(matrixStart(batch, strideC)) }),
+  };
 }

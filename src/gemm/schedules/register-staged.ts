@@ -31,13 +31,14 @@ import { tunedParams } from "../tuned-params.ts";
 
 import { type Assembly, registerStaged, stagesOf } from "./assembly.ts";
 import type { CopyStep } from "./copy-engine.ts";
-import { type GemmArguments, gemmArguments, gemmParameters } from "./kernel-interface.ts";
+import { type GemmArguments, gemmArguments, gemmParameters, matricesOf } from "./kernel-interface.ts";
 import { copyEngines, describeCopy } from "./operand-copies.ts";
 import { type RingOperand, runRing } from "./ring.ts";
 import { type Schedule, tilesOf } from "./schedule.ts";
 import { planShared, sharedBytesOf, stageTile, stagingOf } from "./shared-plan.ts";
-import { tilePlace } from "./tile-order.ts";
+import { tileCount, tilePlace } from "./tile-order.ts";
 import { WarpProduct } from "./warp-product.ts";
+import { workOf } from "./work.ts";
 
 /** The kernel of a kind and an assembly. */
 export function stagedKernel(kind: GemmKind, assembly: Assembly): Kernel {
@@ -50,20 +51,22 @@ export function stagedKernel(kind: GemmKind, assembly: Assembly): Kernel {
   });
 }
 
-function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts, assembly: Assembly): void {
+function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assembly: Assembly): void {
   const operator = kind.operator.create(kind.types, facts);
   checkParams(kind.params, operator, facts.subgroup.width);
   const { block: extents, warps } = kind.params;
-  const { m, n, k } = args;
+  const { m, n, k } = all;
+  const work = workOf(kind, all, block.id.x, () => tileCount(kind.params, m, n));
+  const args = matricesOf(all, work);
   const given = args as unknown as Readonly<Record<string, unknown>>;
-  const output = tilePlace(kind.params, m, n, block.id.x);
+  const output = tilePlace(kind.params, m, n, work.tile);
   const whole = output.row.add(extents.m).le(m).and(output.column.add(extents.n).le(n));
 
   const plan = planShared(kind, operator, assembly);
   const staging = stagingOf(kind, operator, plan, facts);
   const arena = sharedArena(Math.max(plan.ringBytes, staging.bytes), 128);
   const extras = allExtraValues(kind.extras, given);
-  const transforms = closedTransforms(kind.transforms, extras, args);
+  const transforms = closedTransforms(kind.transforms, extras, args, work.batch);
   const engines = copyEngines(kind, { args, operator, transforms, extras }, facts, assembly);
   const place = (row: Value<I32>, column: Value<I32>, depth: Value<I32>): Omit<CopyStep, "target"> => ({
     row,
@@ -101,6 +104,8 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts, assem
     ...sequenceOf(kind.b.layout.steps?.b, extras.b ?? []),
     ...sequenceOf(kind.predicate, extras.predicate ?? []),
   ]);
+  const { first, end } = work.range(steps);
+  const inner = k.sub(1).floorDiv(extents.k);
   runRing({
     stages: plan.stages,
     a: {
@@ -115,8 +120,9 @@ function gemmBody(kind: GemmKind, args: GemmArguments, facts: TargetFacts, assem
     },
     product,
     overlapped,
-    steps,
-    innerSteps: k.sub(1).floorDiv(extents.k),
+    first,
+    steps: end,
+    innerSteps: first === 0 ? inner : inner.min(end),
     next: (step) => counted.next(tileOfBlock, step),
   });
 

@@ -48,7 +48,8 @@ export interface RingOptions {
   readonly b: RingOperand;
   readonly product: WarpProduct;
   readonly overlapped: boolean;
-  /** K steps there are. */
+  /** The first K step, where it is not step 0, and the end of those there are. */
+  readonly first: Value<I32> | 0;
   readonly steps: Value<I32>;
   /** Steps below this number lie well inside along K: another line follows the last. */
   readonly innerSteps: Value<I32>;
@@ -70,7 +71,7 @@ class Ring {
 
   constructor(private readonly ring: RingOptions) {
     this.#asynchronous = ring.a.engine.asynchronous || ring.b.engine.asynchronous;
-    this.#step = variable(i32, this.#next(ring.steps.mul(0)));
+    this.#step = variable(i32, this.#next(ring.first === 0 ? ring.steps.mul(0) : ring.first));
     this.#stage = variable(i32, 0);
     this.#ahead = variable(i32, this.#step.value);
   }

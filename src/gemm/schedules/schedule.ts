@@ -3,6 +3,7 @@
  */
 import type { Kernel } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
+import type { Batch } from "../batch.ts";
 import type { PartExtents } from "../epilogues/collector.ts";
 import type { EpilogueStep } from "../epilogues/step.ts";
 import type { ExtraArgument, ExtrasOf } from "../extras.ts";
@@ -17,6 +18,7 @@ export type UnscheduledKind = Omit<GemmKind, "params" | "schedule">;
 /** What a launch needs beside the kind. */
 export interface GemmLaunch {
   readonly problem: Problem;
+  readonly batch: Batch;
   /** K steps are made of this many elements of K: 0 where alpha is 0. */
   readonly k: number;
   readonly c: MatrixOperand | undefined;
@@ -53,8 +55,9 @@ export interface Schedule {
   describe(kind: GemmKind, facts: TargetFacts): readonly string[];
 }
 
-/** Blocks of a size that cover an extent. */
-export function tilesOf(launch: GemmLaunch, params: GemmParams): number {
-  const { m, n } = launch.problem;
-  return Math.ceil(m / params.block.m) * Math.ceil(n / params.block.n);
+/** Tiles of all matrices of D, each as often as K has parts. */
+export function tilesOf({ problem, batch }: GemmLaunch, params: GemmParams): number {
+  const { m, n } = problem;
+  const tiles = Math.ceil(m / params.block.m) * Math.ceil(n / params.block.n);
+  return tiles * batch.count * (params.splitK ?? 1);
 }

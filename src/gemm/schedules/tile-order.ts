@@ -4,6 +4,11 @@
 import type { I32, Value } from "../../lang/index.ts";
 import type { GemmParams } from "../params.ts";
 
+/** Tiles of one matrix. */
+export function tileCount({ block }: GemmParams, m: Value<I32>, n: Value<I32>): Value<I32> {
+  return m.ceilDiv(block.m).mul(n.ceilDiv(block.n));
+}
+
 /**
  * First element of the output tile with a number: numbers walk down groups of tile rows before the next tile column, so
  * that neighbouring blocks share columns of B and a few rows of A in the cache.

@@ -134,6 +134,7 @@ function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts):
   if (kind.epilogue !== defaultEpilogue) return "the epilogue wants accumulators in shared memory";
   if (kind.predicate !== everyStep) return "a predicate skips K steps";
   if (launch.k === 0) return "there are no K steps";
+  if (kind.batch !== "single") return "no batches yet";
   return undefined;
 }
 
