@@ -6,6 +6,8 @@
 import { f16, f32, type SimulatorOptions, type StorageType, TraceError } from "tilewright";
 import { fmaOperator, type GemmOptions, mmaSync, wmmaSync } from "tilewright/gemm";
 import { describe, expect, it } from "vitest";
+import { finishingKernel } from "../../src/gemm/epilogues/finish.ts";
+import { namedReductions } from "../../src/gemm/epilogues/reduction.ts";
 import { kernelOf } from "../../src/gemm/identity.ts";
 import { resolve } from "../../src/gemm/resolve.ts";
 import { nvidiaTarget } from "../../src/target/nvidia.ts";
@@ -125,6 +127,19 @@ const subjects: readonly Subject[] = [
     source: "/src/gemm/",
     holds: { barrierWait: 2, warpgroupWait: 2, warpgroupFence: 1 },
     refused: unfinishedProducts,
+  },
+  {
+    name: "the kernel that finishes a reduction",
+    prepare: (device) => {
+      const { sum } = namedReductions;
+      const kernel = finishingKernel(sum, f32, [f32], 32);
+      const [partials, target0] = [device.array(f32, [9 * 40]), device.empty(f32, [40])];
+      const args = { partials, parts: 9, lines: 40, target0 } as never;
+      return { kernel, launch: (mutant) => device.run(mutant, { blocks: 2, args }) };
+    },
+    options: { facts: { machine } },
+    source: "/src/gemm/",
+    holds: { blockBarrier: 3 },
   },
   {
     name: "the Hopper kernel of the language's own tests",
