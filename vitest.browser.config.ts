@@ -11,6 +11,8 @@ const chromium = requirement("chromium");
 
 export default defineConfig({
   resolve: { conditions: ["tilewright-source", "browser"] },
+  // Found while a test runs, they would make the page load anew.
+  optimizeDeps: { include: ["typegpu", "typegpu/data"] },
   test: {
     name: "browser",
     include: chromium.available ? ["test/browser/**/*.test.ts"] : [],

@@ -383,11 +383,9 @@ describe.skipIf(!requirement("swiftshader").available)("WebGPU on SwiftShader", 
   });
 
   it("works on a device that the caller made, and leaves it", async () => {
-    const gpuDevice = await (await (
-      await import("webgpu")
-    )
-      .create(["backend=vulkan"])
-      .requestAdapter())!.requestDevice();
+    // Held to the end: devices do not outlive what they were made from.
+    const gpu = (await import("webgpu")).create(["backend=vulkan"]);
+    const gpuDevice = await (await gpu.requestAdapter())!.requestDevice();
     const adopted = await createWebgpuBackend({ device: gpuDevice as never });
     if ("reason" in adopted) throw new Error(adopted.reason);
     expect(adopted.facts.wgsl.subgroups).toBe("emulated");
@@ -395,9 +393,18 @@ describe.skipIf(!requirement("swiftshader").available)("WebGPU on SwiftShader", 
     const [x, y] = [own.array(f32, [64], Array(64).fill(1)), own.array(f32, [1])];
     await own.run(sumOfBlock, { blocks: 1, args: { x, y } });
     expect(await y.item(0)).toBe(64);
+    // Its limits are those that it was made with: 128 MiB a binding, of which a slice is bound where the whole is not.
+    const large = own.empty(f32, [2 ** 25 + 64]);
+    const refused = own.run(sumOfBlock, { blocks: 1, args: { x: large, y } });
+    await expect(refused).rejects.toThrow(
+      /spans 134217984 bytes; .* at most 134217728 at once. Work on slices/,
+    );
+    await own.run(sumOfBlock, { blocks: 1, args: { x: large.slice([2 ** 25, 2 ** 25 + 64]), y } });
+    expect(await y.item(0)).toBe(0);
     own.dispose();
     expect(await Promise.race([gpuDevice.lost, Promise.resolve("alive")])).toBe("alive");
     gpuDevice.destroy();
+    expect(gpu).toBeDefined();
   });
 
   it("computes with all lanes of a subgroup whatever the block's shape", async () => {
