@@ -24,6 +24,9 @@ export function explainPlan(
     `types      ${kind.a.type.name} · ${kind.b.type.name} → ${kind.d.type.name}, multiplied as ${types.a.name} · ${types.b.name}, summed in ${types.accumulator.name}`,
     `operator   ${schedule.operatorName(kind, facts)}`,
     ...schedule.describe(kind, facts),
+    ...(kind.params.splitK === undefined
+      ? []
+      : [`split      K in ${kind.params.splitK} parts, added in order`]),
     `order      groups of ${kind.params.groupRows} tile rows, ${schedule.blocks(kind, resolved, facts)} blocks`,
     ...matrixLines(resolved),
     ...(isTuned(kind.params) ? ["params     the fastest that tuneGemm found on this device"] : []),

@@ -81,7 +81,7 @@ const mostKernels = 512;
 /** The kernel of a kind: the same object for the same key. */
 export function kernelOf(
   kind: GemmKind,
-  schedule: Schedule,
+  schedule: Pick<Schedule, "kernel">,
 ): { readonly kernel: Kernel; readonly fresh: boolean } {
   const key = kindKey(kind);
   const known = kernels.get(key);

@@ -9,7 +9,10 @@ import { explainPlan } from "./explain.ts";
 import { kernelOf } from "./identity.ts";
 import type { GemmKind } from "./kind.ts";
 import { type GemmOptions, type Resolved, resolve } from "./resolve.ts";
+import type { GemmLaunch } from "./schedules/schedule.ts";
+import { dividesK } from "./schedules/work.ts";
 import type { MatrixSource } from "./source.ts";
+import { splitProduct } from "./split.ts";
 import {
   type BoundStages,
   bindStages,
@@ -54,12 +57,14 @@ export async function planGemm(
 async function bindPlan(resolved: Resolved, signal: AbortSignal | undefined): Promise<GemmPlan> {
   const { kind, schedule, problem } = resolved;
   const { device, m: rows, n: columns } = problem;
+  const split = dividesK(kind) ? splitProduct(kind, resolved) : undefined;
   const around = joinSurroundings([
+    split?.around ?? noSurroundings,
     schedule.surroundings?.(kind, resolved, device.facts) ?? noSurroundings,
     stepSurroundings(resolved.steps, { device, rows, columns, parts: schedule.parts(kind, device.facts) }),
   ]);
   try {
-    return await bindLaunches(resolved, around, signal);
+    return await bindLaunches(resolved, split ?? { kind, launch: resolved }, around, signal);
   } catch (error) {
     for (const array of around.workspaces) array.dispose();
     throw error;
@@ -68,10 +73,12 @@ async function bindPlan(resolved: Resolved, signal: AbortSignal | undefined): Pr
 
 async function bindLaunches(
   resolved: Resolved,
+  made: { readonly kind: GemmKind; readonly launch: GemmLaunch },
   around: PlanSurroundings,
   signal: AbortSignal | undefined,
 ): Promise<GemmPlan> {
-  const { problem, kind, schedule } = resolved;
+  const { problem, schedule } = resolved;
+  const { kind, launch } = made;
   const { m, n, device } = problem;
   const { before, after } = around;
   if (m === 0 || n === 0 || resolved.batch.count === 0) {
@@ -82,8 +89,8 @@ async function bindLaunches(
   const product: PlanStage = {
     purpose: "product",
     kernel,
-    arguments: { ...schedule.arguments(kind, resolved), ...around.arguments },
-    blocks: schedule.blocks(kind, resolved, device.facts),
+    arguments: { ...schedule.arguments(kind, launch), ...around.arguments },
+    blocks: schedule.blocks(kind, launch, device.facts),
   };
   const stages = await bindStages(device, [...before, product, ...after], signal);
   return planOf(resolved, around, { compiled: stages.compiled[before.length], fresh }, stages);

@@ -26,6 +26,7 @@ import { accessWidth, type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { Operator } from "../operators/operator.ts";
 import { checkParams } from "../params.ts";
 import { intersection, sequenceOf } from "../predicate.ts";
+import { checkSplit, withSplit } from "../split.ts";
 import { closedTransforms } from "../transforms.ts";
 import { tunedParams } from "../tuned-params.ts";
 
@@ -217,12 +218,13 @@ export function stagedSchedule(assembly: Assembly, refusal: Schedule["refusal"] 
   return {
     name: assembly.name,
     refusal,
-    params: (kind, { problem }, facts) =>
-      (assembly.tuned ? tunedParams(kind, problem, facts) : undefined) ??
-      chooseParams(kind, problem, facts, assembly),
+    params: (kind, launch, facts) =>
+      (assembly.tuned ? tunedParams(kind, launch.problem, facts) : undefined) ??
+      withSplit(kind, launch, chooseParams(kind, launch.problem, facts, assembly), facts),
     check(kind, facts) {
       checkParams(kind.params, kind.operator.create(kind.types, facts), facts.subgroup.width);
       checkStages(kind, facts, assembly);
+      checkSplit(kind);
     },
     kernel: (kind) => stagedKernel(kind, assembly),
     arguments: gemmArguments,

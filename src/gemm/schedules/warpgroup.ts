@@ -70,6 +70,7 @@ import {
   WarpgroupStore,
   warpgroupParts,
 } from "./warpgroup-store.ts";
+import { dividesK } from "./work.ts";
 
 /** Bytes of a swizzled line: one K step of a K-major operand, 64 elements of 16 bits. */
 const lineBytes = 128;
@@ -134,7 +135,7 @@ function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts):
   if (kind.epilogue !== defaultEpilogue) return "the epilogue wants accumulators in shared memory";
   if (kind.predicate !== everyStep) return "a predicate skips K steps";
   if (launch.k === 0) return "there are no K steps";
-  if (kind.batch !== "single") return "no batches yet";
+  if (kind.batch !== "single") return "its tensor maps hold one matrix each, and there is a batch";
   return undefined;
 }
 
@@ -160,6 +161,7 @@ function params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): 
 }
 
 function check(kind: GemmKind, facts: TargetFacts): void {
+  if (dividesK(kind)) throw new ArgumentError("params.splitK: the warpgroup schedule does not divide K");
   const { block: extents } = kind.params;
   const depth = lineBytes / byteSize(kind.a.type);
   const widest = instructionOf(kind, facts)?.n ?? 256;
