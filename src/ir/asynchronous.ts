@@ -15,6 +15,7 @@ interface Held {
   readonly offset: number;
   readonly count: number;
   readonly site: number;
+  readonly access: RegisterRange["access"];
 }
 type Group = ReadonlyMap<RegisterVariable, readonly Held[]>;
 
@@ -51,7 +52,7 @@ function mergeGroups(a: Group, b: Group): Group {
 }
 
 function sameRange(a: Held, b: Held): boolean {
-  return a.offset === b.offset && a.count === b.count && a.site === b.site;
+  return a.offset === b.offset && a.count === b.count && a.site === b.site && a.access === b.access;
 }
 
 /** `undefined` stands for a place that control does not reach. */
@@ -136,7 +137,7 @@ class Follower {
   private operation(operation: AnyOperation, flight: Flight): Flight {
     switch (operation.name) {
       case "warpgroupMma": {
-        // Products may follow each other on one accumulator; an A fragment may only be read by others.
+        // Products may follow each other on one accumulator, and share an A fragment; one's A is no other's accumulator.
         for (const range of operation.registers) this.checkProduct(range, operation, flight);
         return { ...flight, open: mergeGroups(flight.open, groupOf(operation)) };
       }
@@ -160,13 +161,15 @@ class Follower {
     }
   }
 
-  /** A product on registers in flight: allowed as the very same range, which the hardware keeps in order. */
+  /** A product on registers in flight: allowed as the very same range in the same part, which the hardware keeps in order. */
   private checkProduct(range: RegisterRange, operation: AnyOperation, flight: Flight): void {
     for (const group of [flight.open, ...flight.committed]) {
       const held = group
         .get(range.variable)
         ?.find(
-          (other) => overlaps(range, other) && (other.offset !== range.offset || other.count !== range.count),
+          (other) =>
+            overlaps(range, other) &&
+            (other.offset !== range.offset || other.count !== range.count || other.access !== range.access),
         );
       if (held !== undefined) this.refuse(range, operation, held);
     }
@@ -189,8 +192,8 @@ function overlaps(a: { offset: number; count: number }, b: { offset: number; cou
 
 function groupOf(operation: AnyOperation): Group {
   const group = new Map<RegisterVariable, readonly Held[]>();
-  for (const { variable, offset, count } of operation.registers) {
-    group.set(variable, [...(group.get(variable) ?? []), { offset, count, site: operation.site }]);
+  for (const { variable, offset, count, access } of operation.registers) {
+    group.set(variable, [...(group.get(variable) ?? []), { offset, count, access, site: operation.site }]);
   }
   return group;
 }

@@ -194,6 +194,10 @@ export interface Attributes {
     readonly source: ArrayReference;
     readonly sourceOffset: number;
     readonly bytes: 4 | 8 | 16;
+    /** "second": past the first-level cache (16 bytes alone); the default for those. */
+    readonly cache?: "first" | "second";
+    /** Bytes around the source that the second-level cache is to fetch. */
+    readonly prefetchBytes?: 64 | 128 | 256;
   };
   readonly copyAsyncCommit: None;
   readonly copyAsyncWait: { readonly pending: number };

@@ -256,7 +256,8 @@ function printParameter(parameter: Parameter): string {
     case "tensorMap":
       return (
         `${parameter.name}: tensor map ${parameter.element.name}, rank ${parameter.rank}, ` +
-        `box ${parameter.box.join(" ")}, swizzle ${parameter.swizzle}`
+        `box ${parameter.box.join(" ")}, swizzle ${parameter.swizzle}` +
+        (parameter.rounding === undefined ? "" : `, rounded to ${parameter.rounding}`)
       );
     default:
       return parameter satisfies never;

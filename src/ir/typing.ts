@@ -493,6 +493,10 @@ function copyAsync(operation: OperationNode<"copyAsync">, context: TypingContext
         bytes === 4 || bytes === 8 || bytes === 16,
         () => `copyAsync moves 4, 8 or 16 bytes, not ${String(bytes)}`,
       ),
+      need(
+        operation.attributes.cache !== "second" || bytes === 16,
+        () => `copyAsync of ${bytes} bytes goes through the first-level cache; 16 bytes can pass it by`,
+      ),
       sharedAccess(target, "data", context.kernel),
       arrayAccess(source, "read", context),
       need(source.kind === "buffer", () => "copyAsync copies from global memory"),
@@ -540,6 +544,11 @@ function tensorStore(operation: OperationNode<"tensorStore">, { kernel }: Typing
     first(noResult(operation), registerCount(operation, 0), operandCount(operation, 1 + map.rank)) ??
     first(
       need(kernel.parameters.includes(map), () => `tensor map ${map.name} is not a parameter of this kernel`),
+      need(
+        map.rounding === undefined,
+        () =>
+          `tensor map ${map.name} rounds to ${map.rounding} on the way in; store through a map that does not round`,
+      ),
       sharedAccess(source, "data", kernel),
       integerOffset(sourceOffset),
       need(

@@ -82,8 +82,12 @@ export function fence(scope: MemoryScope): void {
 
 /** Options of {@link copyAsync}. */
 export interface CopyAsyncOptions {
-  /** Bytes that count; the rest of the target becomes zero. */
+  /** Bytes that count, 0 to all; the rest of the target becomes zero, and nothing is read for it. */
   readonly validBytes?: Operand<I32>;
+  /** "second" passes the first-level cache by: what 16 bytes do by default, and smaller copies cannot. */
+  readonly cache?: "first" | "second";
+  /** Asks the second-level cache to fetch as many bytes around the source. */
+  readonly prefetchBytes?: 64 | 128 | 256;
 }
 
 /** Starts copying `elements` consecutive elements (4, 8 or 16 bytes in all) from global to shared memory. */
@@ -110,6 +114,8 @@ export function copyAsync<T extends StorageType>(
     source: source.reference,
     sourceOffset: 0,
     bytes,
+    ...(options.cache && { cache: options.cache }),
+    ...(options.prefetchBytes && { prefetchBytes: options.prefetchBytes }),
   });
 }
 

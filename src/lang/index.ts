@@ -110,12 +110,14 @@ export {
   type ScalarArgument,
   type ScalarType,
   type TensorMapDescriptor,
+  type TensorMapOptions,
   tensorMap,
 } from "./parameters.ts";
 export { setPositions } from "./position.ts";
 export { normalPair, philox, type RandomWords, uniform } from "./random.ts";
 export { type RoleDefinition, roles } from "./roles.ts";
 export { type Coordinates, clusterId, grid, thread } from "./thread.ts";
+export { type NibbleEncoding, unpack4 } from "./unpack.ts";
 export {
   type AnyValue,
   type BinaryName,

@@ -42,6 +42,16 @@ export interface TensorMapDescriptor<T extends StorageType> {
   /** Innermost extent first. */
   readonly box: readonly number[];
   readonly swizzle: SwizzleBytes;
+  readonly rounding?: "tf32";
+}
+
+/** Options of {@link tensorMap}. */
+export interface TensorMapOptions {
+  /**
+   * "tf32": f32 elements are rounded to tf32 (nearest, ties away from zero) on their way to shared memory, as matrix
+   * instructions of that type want them; the instructions by themselves cut the low 13 bits off. Such a map only loads.
+   */
+  readonly rounding?: "tf32";
 }
 
 /** Number types that can be parameters. */
@@ -101,11 +111,15 @@ export function output<T extends StorageType>(type: T, rank = 1): BufferDescript
 export function inout<T extends StorageType>(type: T, rank = 1): BufferDescriptor<T> {
   return buffer(type, rank, "readwrite");
 }
-/** A tensor map whose boxes have the given extents (innermost first). */
+/**
+ * A tensor map whose boxes have the given extents (innermost first); `swizzle` is the span in bytes over which 16-byte
+ * units are exchanged in shared memory. @throws TraceError for boxes that the hardware cannot copy
+ */
 export function tensorMap<T extends StorageType>(
   type: T,
   box: readonly number[],
   swizzle: SwizzleBytes = 0,
+  { rounding }: TensorMapOptions = {},
 ): TensorMapDescriptor<T> {
   if (box.length < 1 || box.length > 5)
     throw new TraceError(`a tensor map's box has 1 to 5 extents, not ${box.length}`);
@@ -120,7 +134,9 @@ export function tensorMap<T extends StorageType>(
       `with ${swizzle}-byte swizzle the innermost extent spans at most ${swizzle} bytes, not ${innerBytes}`,
     );
   }
-  return Object.freeze({ kind: "tensorMap", type, box, swizzle });
+  if (rounding !== undefined && type.name !== "f32")
+    throw new TraceError(`a tensor map rounds f32 to ${rounding}; ${type.name} is copied as it is`);
+  return Object.freeze({ kind: "tensorMap", type, box, swizzle, ...(rounding && { rounding }) });
 }
 
 /** @internal IR parameters and body-side objects of descriptors. */
@@ -144,7 +160,7 @@ function parameterOf(descriptor: ParameterDescriptor, name: string, id: number):
     const { type: element, rank, access } = descriptor;
     return { kind: "buffer", id, name, element, rank, access };
   }
-  const { type: element, box, swizzle } = descriptor;
+  const { type: element, box, swizzle, rounding } = descriptor;
   return {
     kind: "tensorMap",
     id,
@@ -153,6 +169,7 @@ function parameterOf(descriptor: ParameterDescriptor, name: string, id: number):
     rank: box.length,
     box,
     swizzle,
+    ...(rounding && { rounding }),
   } satisfies TensorMapParameter;
 }
 

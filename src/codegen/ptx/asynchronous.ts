@@ -4,15 +4,18 @@ import { addressRegister, argumentName, bracketed, place, sharedAddress } from "
 import type { Emission } from "./emission.ts";
 import { barrierAddress } from "./synchronisation.ts";
 
-/** 16 bytes bypass the first-level cache (`.cg`); smaller sizes exist with `.ca` alone. */
+/** 16 bytes bypass the first-level cache (`.cg`) unless asked not to; smaller sizes exist with `.ca` alone. */
 export function emitCopyAsync(emission: Emission, node: OperationNode<"copyAsync">): void {
   emission.needs(70);
-  const { target, targetOffset, source, sourceOffset, bytes } = node.attributes;
+  const { target, targetOffset, source, sourceOffset, bytes, prefetchBytes } = node.attributes;
   const [targetIndex, sourceIndex, valid] = node.operands as [Operand, Operand, Operand | undefined];
   const to = bracketed(sharedAddress(emission, target, targetIndex, targetOffset));
   const from = bracketed(place(emission, source, sourceIndex, sourceOffset).address);
   const tail = valid === undefined ? "" : `, ${emission.word(valid)}`;
-  emission.effect(`cp.async.${bytes === 16 ? "cg" : "ca"}.shared.global ${to}, ${from}, ${bytes}${tail}`);
+  const cache = bytes === 16 && node.attributes.cache !== "first" ? "cg" : "ca";
+  if (prefetchBytes !== undefined) emission.needs(74);
+  const prefetch = prefetchBytes === undefined ? "" : `.L2::${prefetchBytes}B`;
+  emission.effect(`cp.async.${cache}.shared.global${prefetch} ${to}, ${from}, ${bytes}${tail}`);
 }
 
 export function emitCopyAsyncCommit(emission: Emission): void {

@@ -5,6 +5,7 @@
 import type { ValueType } from "../../ir/nodes.ts";
 import type { ElementType } from "../../types/types.ts";
 import type { NodeEmitter } from "./arithmetic.ts";
+import { convertEights, convertsEightsInPairs } from "./eights.ts";
 import type { Emission } from "./emission.ts";
 import { narrow, widen } from "./halves.ts";
 import { extendByte, lanesOf, pack } from "./lanes.ts";
@@ -19,6 +20,10 @@ export const emitConvert: NodeEmitter<"convert"> = (emission, node) => {
   }
   if (packsPairs(emission, from, to)) {
     emission.define(node.result, packPairs(emission, to.element, emission.typedWords(operand)));
+    return;
+  }
+  if (convertsEightsInPairs(emission, from, to)) {
+    emission.define(node.result, convertEights(emission, from, to, emission.registerWords(operand)));
     return;
   }
   const lanes = lanesOf(emission, operand).map((lane) =>

@@ -52,7 +52,8 @@ function highHalf(emission: Emission, word: string): string {
   return emission.compute("b16", "cvt.u16.u32", high);
 }
 
-function needsNativeEight(emission: Emission): void {
+/** States the version of the fp8 conversions. */
+export function needsNativeEight(emission: Emission): void {
   emission.needs(emission.capability >= 90 ? 78 : 81);
 }
 

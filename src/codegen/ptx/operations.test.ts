@@ -881,6 +881,9 @@ const table: { readonly [Name in OperationName]: Samples | ((name: NvidiaTargetN
       bench.effect("copyAsync", [constant(i32, 0), constant(i32, 8)], attributes);
       bench.effect("copyAsync", [bench.thread, bench.thread, bench.some(i32)], attributes);
       bench.effect("copyAsync", [bench.thread, bench.thread, constant(i32, 0)], attributes);
+      for (const prefetchBytes of [64, 128, 256] as const)
+        bench.effect("copyAsync", [bench.thread, bench.thread], { ...attributes, prefetchBytes });
+      bench.effect("copyAsync", [bench.thread, bench.thread], { ...attributes, cache: "first" });
     }),
     on: from(80),
   },

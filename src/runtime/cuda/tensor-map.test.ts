@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { f16, f32, i8 } from "../../types/types.ts";
 import type { TensorView } from "../backend.ts";
-import { type TensorMapShape, tensorMapExtents } from "./tensor-map.ts";
+import { type TensorMapShape, tensorMapDataType, tensorMapExtents } from "./tensor-map.ts";
 
 const map: TensorMapShape = { name: "a", element: f16, rank: 2, box: [64, 128], swizzle: 128 };
 const view: TensorView = { buffer: { bytes: 0 }, byteOffset: 0, sizes: [100, 50], strides: [1, 104] };
@@ -35,6 +35,15 @@ describe("extents of a tensor map", () => {
     expect(refused({}, {}, base, 2 * (104 * 49 + 100) - 1)).toThrow(
       "the array reaches to byte 10392 of an allocation of 10391 bytes",
     );
+  });
+});
+
+describe("data types of tensor maps", () => {
+  it("are those of the elements, or TFLOAT32", () => {
+    expect(tensorMapDataType(map)).toBe(6);
+    expect(tensorMapDataType({ ...map, element: f32 })).toBe(7);
+    expect(tensorMapDataType({ ...map, element: f32, rounding: "tf32" })).toBe(11);
+    expect(tensorMapDataType({ ...map, element: i8 })).toBe(0);
   });
 });
 

@@ -32,6 +32,14 @@ const dataTypes: { readonly [Name in StorageType["name"]]: number } = {
   bf16: 9,
 };
 
+/** CU_TENSOR_MAP_DATA_TYPE_TFLOAT32: f32 in memory, rounded while it is copied. */
+const tfloat32 = 11;
+
+/** CUtensorMapDataType of a map. */
+export function tensorMapDataType({ element, rounding }: TensorMapShape): number {
+  return rounding === "tf32" ? tfloat32 : dataTypes[element.name];
+}
+
 /** CUtensorMapSwizzle. */
 const swizzles: { readonly [Bytes in SwizzleBytes]: number } = { 0: 0, 32: 1, 64: 2, 128: 3 };
 
@@ -45,7 +53,10 @@ const strideLimit = 2 ** 40;
 const copyUnit = 16;
 
 /** What of a {@link TensorMapParameter} decides the encoding. */
-export type TensorMapShape = Pick<TensorMapParameter, "name" | "element" | "rank" | "box" | "swizzle">;
+export type TensorMapShape = Pick<
+  TensorMapParameter,
+  "name" | "element" | "rank" | "box" | "swizzle" | "rounding"
+>;
 
 /** Extents and strides as the driver takes them. */
 export interface TensorMapExtents {
@@ -114,7 +125,7 @@ export function encodeTensorMap(
   const { sizes, byteStrides } = tensorMapExtents(map, view, base, bytes);
   const code = library.cuTensorMapEncodeTiled(
     target,
-    dataTypes[map.element.name],
+    tensorMapDataType(map),
     map.rank,
     base,
     sizes,

@@ -30,6 +30,14 @@ export function copyAsync(
   const sourceByte = source.byteOffset + sourceElement * source.size;
   const used = Math.max(0, Math.min(bytes, valid));
   if (block.shadow !== undefined) {
+    if (!(valid >= 0 && valid <= bytes))
+      laneFault(
+        warp,
+        lane,
+        site,
+        "outOfBounds",
+        `an asynchronous copy of ${bytes} bytes of which ${valid} count`,
+      );
     checkCopy(warp, lane, site, array, element, address, source, sourceElement, sourceByte, bytes, used);
     const thread = warp.first + lane;
     const id = block.group.firstId + block.offset + thread;
