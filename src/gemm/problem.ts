@@ -4,6 +4,7 @@
  */
 import { ArgumentError, ShapeError, TypeMismatchError, UnsupportedError } from "../errors.ts";
 import {
+  bf16,
   byteSize,
   type ElementType,
   f16,
@@ -29,8 +30,10 @@ import {
 } from "./batch.ts";
 import { checkExtras, commonAlignment } from "./extras.ts";
 import { denseLayout, factsOf } from "./layouts/layout.ts";
+import { multipliedType } from "./multiplied-type.ts";
 import type { OperatorTypes } from "./operators/operator.ts";
 import type { InputOperand, MatrixSource } from "./source.ts";
+import type { GivenTransforms } from "./transforms.ts";
 
 /** A dense matrix of a problem. */
 export interface MatrixOperand extends InputOperand {
@@ -123,7 +126,7 @@ export function operatorTypes(a: StorageType, b: StorageType, choices: TypeChoic
   const { accumulate, compute } = choices;
   if (isFloat(a) !== isFloat(b)) {
     throw new TypeMismatchError(
-      `gemm: A is ${a.name} and B is ${b.name}; convert() of tilewright/array-ops brings them to one kind of number`,
+      `gemm: A is ${a.name} and B is ${b.name}; convert() of tilewright/array-ops or a transform such as (x) => x.to(f16) brings them to one kind of number`,
     );
   }
   const types = isFloat(a) ? floatTypes(a, b, compute) : integerTypes(a, b);
@@ -149,6 +152,8 @@ function widens(from: ElementType, to: ElementType): boolean {
 
 function floatTypes(a: StorageType, b: StorageType, compute: ElementType | undefined): OperatorTypes {
   if (compute === tf32 && a === f32 && b === f32) return { a: tf32, b: tf32, accumulator: f32 };
+  if (compute === f16 || compute === bf16 || compute === f32 || compute === f64)
+    return { a: compute, b: compute, accumulator: compute === f64 ? f64 : f32 };
   const narrow = (type: StorageType): StorageType => (type.bits === 8 ? f16 : type);
   const [left, right] = [narrow(a), narrow(b)];
   if (left === right) return { a: left, b: right, accumulator: left === f64 ? f64 : f32 };
@@ -192,7 +197,7 @@ function inputOperand(
 export function problemOf(
   a: DeviceArray | MatrixSource,
   b: DeviceArray | MatrixSource,
-  choices: TypeChoices,
+  choices: TypeChoices & { readonly transforms?: GivenTransforms },
 ): Problem {
   const [left, right] = [inputOperand(a, "A"), inputOperand(b, "B")];
   const device = left.device ?? right.device;
@@ -216,7 +221,12 @@ export function problemOf(
       `gemm: A is ${m} x ${k} and B is ${inner} x ${n}; A's columns must equal B's rows${hintTransposed(m, k, inner, n)}`,
     );
   }
-  const types = operatorTypes(a.type, b.type, choices);
+  const { transforms = {} } = choices;
+  const types = operatorTypes(
+    multipliedType(transforms.a?.globalToShared, a.type, device.facts),
+    multipliedType(transforms.b?.globalToShared, b.type, device.facts),
+    choices,
+  );
   const narrowFloat = isFloat(a.type) && a.type === b.type && a.type.bits > 8;
   const outputType = narrowFloat
     ? a.type

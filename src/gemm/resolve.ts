@@ -46,7 +46,10 @@ export interface GemmOptions {
   readonly type?: StorageType;
   /** Type of the sums: f32 for 16-bit floats (f16 may sum in f16), i32 for 8-bit integers. */
   readonly accumulate?: ElementType;
-  /** tf32 multiplies f32 operands on tensor cores with 10-bit significands. */
+  /**
+   * Float operands are rounded to this type on their way to shared memory and multiplied in it: f16, bf16, f32, f64; tf32
+   * multiplies f32 operands on tensor cores with 10-bit significands. Their own common type unless given.
+   */
   readonly compute?: ElementType;
   /** The inner product; tensor cores where there are any, unless given. */
   readonly operator?: OperatorFactory;

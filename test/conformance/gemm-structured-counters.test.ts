@@ -62,7 +62,7 @@ describe("a product with a structured matrix", () => {
       expect(sparse.sectors).toBeLessThanOrEqual(0.11 * dense.sectors);
     }
     b.dispose();
-  }, 120_000);
+  }, 300_000);
 
   it("triangular: each tile row has the steps up to its diagonal, and no more", async () => {
     const [n, columns] = [512, 64];
@@ -78,7 +78,7 @@ describe("a product with a structured matrix", () => {
       steps += products;
     }
     expect(steps / (rows.length * (n / 32) * perStep)).toBeCloseTo(14 / 24, 5);
-  }, 60_000);
+  }, 300_000);
 
   it("in blocks: tiles visit the steps that have one, and those without leave by their epilogue", async () => {
     const n = 256;
@@ -95,7 +95,7 @@ describe("a product with a structured matrix", () => {
     const d = await gemm(matrix, b, { c, beta: 2, type: f32, params });
     const values = await d.read();
     for (let row = 0; row < n; row++) expect(values[row * 64]).toBe(row >= 64 && row < 128 ? 10 + 64 : 10);
-  }, 60_000);
+  }, 300_000);
 });
 
 /** Ones in the blocks (1, 1) and (1, 6) of 64 x 32, NaN elsewhere. */
