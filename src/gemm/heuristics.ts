@@ -7,6 +7,7 @@ import type { GemmKind } from "./kind.ts";
 import type { Operator } from "./operators/operator.ts";
 import { checkParams, type GemmParams } from "./params.ts";
 import type { Assembly } from "./schedules/assembly.ts";
+import { operandCopy } from "./schedules/operand-copies.ts";
 import { sharedBytesOf } from "./schedules/shared-plan.ts";
 
 /** A shape in units of the operator's own: operator tiles per warp, warps per block, K depth in elements. */
@@ -57,6 +58,8 @@ const mostStages = 5;
 /** Blocks of small tiles that a multiprocessor is to have room for, and what it keeps of shared memory for each. */
 const mostResident = 4;
 const reservedBytes = 1024;
+/** Asynchronous copies of a thread in a K step: narrow ones of a large tile leave no registers to multiply with. */
+const mostCopies = 32;
 
 /**
  * Params for a kind and a size. Of a few shapes, the largest whose tiles still occupy half of the multiprocessors and
@@ -137,6 +140,7 @@ function withStages(kind: GemmKind, facts: TargetFacts, assembly: Assembly): Gem
   if (!assembly.asynchronous) return fits(kind, facts, assembly) ? kind.params : undefined;
   const { warps } = kind.params;
   const threads = warps.m * warps.n * facts.subgroup.width;
+  if (asynchronousCopies(kind, facts, assembly) > mostCopies * threads) return undefined;
   const { registersPerMultiprocessor, sharedBytesPerMultiprocessor } = facts.machine;
   // Accumulators and two buffers of fragments take nearly all the registers that a thread can have.
   const blocks = Math.max(1, Math.floor(registersPerMultiprocessor / (threads * 256)));
@@ -146,6 +150,18 @@ function withStages(kind: GemmKind, facts: TargetFacts, assembly: Assembly): Gem
     if (sharedBytesOf(staged, facts, assembly) <= room && fits(staged, facts, assembly)) return staged.params;
   }
   return undefined;
+}
+
+/** Asynchronous copies of a K step, of all threads. */
+function asynchronousCopies(kind: GemmKind, facts: TargetFacts, assembly: Assembly): number {
+  const operator = kind.operator.create(kind.types, facts);
+  const { m, n, k } = kind.params.block;
+  return (["a", "b"] as const)
+    .map((operand) => {
+      const { width, throughRegisters } = operandCopy(kind, operand, operator, facts, assembly);
+      return throughRegisters === undefined ? ((operand === "a" ? m : n) * k) / width : 0;
+    })
+    .reduce((sum, count) => sum + count, 0);
 }
 
 /** Whether a kind has room on a device. @throws ArgumentError for params that do not fit the operator */

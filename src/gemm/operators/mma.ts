@@ -57,8 +57,8 @@ function choose(
       `${facts.name} has no mma instruction for ${types.a.name}·${types.b.name}→${types.accumulator.name}; the plain operator (fma) works for any type`,
     );
   }
-  // f64 fragments are wide: the middle depth leaves registers for a larger tile. Elsewhere the deepest instruction wins.
-  const deepest = types.a.name === "f64" ? 8 : 64;
+  // f64 fragments are wide: the shallow instruction leaves registers for a second buffer of them. Elsewhere the deepest wins.
+  const deepest = types.a.name === "f64" ? 4 : 64;
   const usable = candidates.filter((instruction) => instruction.k <= deepest);
   return (usable.length > 0 ? usable : candidates).reduce((best, next) =>
     next.m * next.k > best.m * best.k ? next : best,

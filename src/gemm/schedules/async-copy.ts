@@ -6,9 +6,21 @@
  * Elements keep their type and their order along a line. A shared tile that lies the other way is written element by
  * element, where elements are as large as a copy may be small.
  */
-import { byteSize, constant, copyAsync, type I32, i32, select, type Value, when } from "../../lang/index.ts";
+import {
+  type Bool,
+  byteSize,
+  constant,
+  copyAsync,
+  type I32,
+  type IndexOperand,
+  i32,
+  select,
+  toIndex,
+  type Value,
+  when,
+} from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
-import { type Tile, translate } from "../../tile/index.ts";
+import { plus, type Tile, translate } from "../../tile/index.ts";
 import type { GemmKind } from "../kind.ts";
 import { factsOf } from "../layouts/layout.ts";
 import type { Operator } from "../operators/operator.ts";
@@ -49,6 +61,8 @@ export function asyncRefusal(
   return undefined;
 }
 
+type Run = Tile<"R" | "C">;
+
 /** cp.async from a matrix to a shared tile. */
 export class AsyncCopy implements CopyEngine {
   readonly asynchronous: boolean = true;
@@ -62,50 +76,74 @@ export class AsyncCopy implements CopyEngine {
 
   issue(step: CopyStep): void {
     const { parts, active } = this.#share;
-    when(active, () => {
-      for (const part of parts) this.#copy(step, part, this.#validBytes(step, part));
-    });
+    when(active, () => this.#copy(step, parts, (part) => this.#validBytes(step, part)));
   }
 
   issueInner(step: CopyStep, part: number, parts: number): void {
     const { parts: all, active } = this.#share;
-    when(active, () => {
-      all.forEach((own, i) => {
-        if (i % parts === part) this.#copy(step, own, this.#allOrNothing(step, own));
-      });
-    });
+    const own = all.slice(
+      Math.floor((part * all.length) / parts),
+      Math.floor(((part + 1) * all.length) / parts),
+    );
+    when(own.length > 0 && active, () => this.#copy(step, own, (run) => this.#allOrNothing(step, run)));
   }
 
   arrive(): void {}
 
-  #copy({ target, row, column }: CopyStep, part: Tile<"R" | "C">, validBytes: Value<I32>): void {
-    const { source, layout, leading, extras, width } = this.options;
-    const to = target.layout.position!({ origin: target.origin, leading: target.leading }, part);
-    const from = layout.position!({ origin: 0, leading, extras }, translate(part, { R: row, C: column }));
-    copyAsync(target.memory as never, to as Value<I32>, source as never, from, width, { validBytes });
+  #copy(step: CopyStep, parts: readonly Run[], validBytes: (part: Run) => Value<I32>): void {
+    const { source, width } = this.options;
+    const { memory, layout, origin, leading } = step.target;
+    let from: IndexOperand = 0;
+    parts.forEach((part, i) => {
+      from = i === 0 ? this.#position(step, part) : this.#onwards(step, from, parts[i - 1], part);
+      const to = layout.position!({ origin, leading }, part);
+      const valid = { validBytes: validBytes(part) };
+      copyAsync(memory as never, to, source as never, from, width, valid);
+    });
+  }
+
+  #position({ row, column }: CopyStep, part: Run): IndexOperand {
+    const { layout, leading, extras } = this.options;
+    return layout.position!({ origin: 0, leading, extras }, translate(part, { R: row, C: column }));
+  }
+
+  /**
+   * Position of a run from that of the one before. With lines at one distance that is one addition, and one number that
+   * stays in a register however many runs there are.
+   */
+  #onwards(step: CopyStep, position: IndexOperand, last: Run, part: Run): IndexOperand {
+    const { layout, leading } = this.options;
+    if (factsOf(layout).movement !== "box") return this.#position(step, part);
+    const [line, along] = layout.major === "row" ? (["R", "C"] as const) : (["C", "R"] as const);
+    const lines = part.offset[line] - last.offset[line];
+    const within = part.offset[along] - last.offset[along];
+    const moved = toIndex(position).add(leading.mul(lines));
+    return within === 0 ? moved : moved.add(within);
   }
 
   /**
    * Bytes of a run inside lines that end within the matrix: all where it begins inside. A run over the edge of M or N
    * reads on into the rest of its line, which reaches only rows or columns of D that do not exist.
    */
-  #allOrNothing(step: CopyStep, part: Tile<"R" | "C">): Value<I32> {
+  #allOrNothing(step: CopyStep, part: Run): Value<I32> {
     if (factsOf(this.options.layout).movement !== "box") return this.#validBytes(step, part);
     const other = this.options.depth === "R" ? "C" : "R";
-    return select(this.#start(step, part, other).lt(this.#extent(other)), constant(i32, this.#bytes), 0);
+    return select(this.#begins(step, part, other), constant(i32, this.#bytes), 0);
   }
 
   /** Bytes of a run anywhere: what of it lies inside. */
-  #validBytes(step: CopyStep, part: Tile<"R" | "C">): Value<I32> {
+  #validBytes(step: CopyStep, part: Run): Value<I32> {
     const { layout, width, type } = this.options;
     const [line, along] = layout.major === "row" ? (["R", "C"] as const) : (["C", "R"] as const);
-    const left = this.#extent(along).sub(this.#start(step, part, along));
-    const bytes = left.max(0).min(width).mul(byteSize(type));
-    return select(this.#start(step, part, line).lt(this.#extent(line)), bytes, 0);
+    const start = translate(part, { R: step.row, C: step.column }).origin(along) as Value<I32>;
+    const bytes = this.#extent(along).sub(start).max(0).min(width).mul(byteSize(type));
+    return select(this.#begins(step, part, line), bytes, 0);
   }
 
-  #start({ row, column }: CopyStep, part: Tile<"R" | "C">, along: "R" | "C"): Value<I32> {
-    return translate(part, { R: row, C: column }).origin(along) as Value<I32>;
+  /** Whether a run begins inside; what differs among a thread's runs stands on the side that all threads share. */
+  #begins({ row, column }: CopyStep, part: Run, along: "R" | "C"): Value<Bool> {
+    const base = plus(along === "R" ? row : column, part.base[along]) as Value<I32>;
+    return base.lt(this.#extent(along).sub(part.offset[along]));
   }
 
   #extent(along: "R" | "C"): Value<I32> {

@@ -33,7 +33,7 @@ import { tunedParams } from "../tuned-params.ts";
 import { type Assembly, registerStaged, stagesOf } from "./assembly.ts";
 import type { CopyStep } from "./copy-engine.ts";
 import { type GemmArguments, gemmArguments, gemmParameters, matricesOf } from "./kernel-interface.ts";
-import { copyEngines, describeCopy } from "./operand-copies.ts";
+import { copyEngines, describeCopy, operandCopy } from "./operand-copies.ts";
 import { type RingOperand, runRing } from "./ring.ts";
 import { type Schedule, tilesOf } from "./schedule.ts";
 import { planShared, sharedBytesOf, stageTile, stagingOf } from "./shared-plan.ts";
@@ -87,7 +87,7 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
     subgroup.index,
     warps.m * warps.n,
   );
-  const overlapped = isOverlapped(kind, operator, assembly);
+  const overlapped = isOverlapped(kind, operator, facts, assembly);
   const streams = { transforms, extras };
   const product = new WarpProduct(
     kind,
@@ -188,10 +188,26 @@ function warpParts({ params: { block: extents, warps } }: Pick<GemmKind, "params
 /** Copies of more stages than this have arrived long before they are waited for. */
 const mostStages = 8;
 
-/** Whether slices of K are loaded ahead: two buffers of fragments take turns, which must come out even. */
-function isOverlapped(kind: GemmKind, operator: Operator, { asynchronous }: Assembly): boolean {
+/** Registers of accumulators, fragments and staging beyond which a lane has too few for everything else. */
+const mostHeld = 200;
+
+/** Whether slices of K are loaded ahead: two buffers of fragments take turns, which must come out even and find room. */
+function isOverlapped(kind: GemmKind, operator: Operator, facts: TargetFacts, assembly: Assembly): boolean {
   const matrices = operator.shape.k > 1 && operator.byLanes !== true;
-  return asynchronous && matrices && (kind.params.block.k / operator.shape.k) % 2 === 0;
+  const { block: extents, warps } = kind.params;
+  if (!assembly.asynchronous || !matrices || (extents.k / operator.shape.k) % 2 !== 0) return false;
+  const { shared, shape, types } = operator;
+  const warp = { m: extents.m / warps.m, n: extents.n / warps.n };
+  const fragments = shape.k * (warp.m * shared.a.bits + warp.n * shared.b.bits);
+  const staged = (["a", "b"] as const)
+    .filter((operand) => operandCopy(kind, operand, operator, facts, assembly).throughRegisters !== undefined)
+    .map(
+      (operand) =>
+        (extents[operand === "a" ? "m" : "n"] * extents.k * kind[operand].type.bits) / (warps.m * warps.n),
+    )
+    .reduce((sum, bits) => sum + bits, 0);
+  const bits = warp.m * warp.n * types.accumulator.bits + 2 * fragments + staged;
+  return bits / (32 * facts.subgroup.width) <= mostHeld;
 }
 
 /** @throws ArgumentError for stages that an assembly cannot have, or that do not fit */
