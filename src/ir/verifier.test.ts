@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { TraceError } from "../errors.ts";
 import { bool, type ElementType, f16, f32, i32, index, u8, u32, u64 } from "../types/types.ts";
 import { boolScalar, constant, floatScalar, intScalar, KernelBuilder } from "./builder-for-tests.ts";
-import type { IrValue, KernelIr, Operand } from "./nodes.ts";
+import type { IrValue, KernelIr, Operand, RegisterVariable, SharedArray } from "./nodes.ts";
 import { verify } from "./verifier.ts";
 
 const zero = constant(i32, 0);
@@ -417,6 +417,105 @@ describe("asynchronous products", () => {
     (build: (p: Pipeline, b: KernelBuilder) => void) =>
     (b: KernelBuilder): void =>
       build(new Pipeline(b), b);
+  /** sum += left · B, all of f16, A in registers: accumulator and A fragment are eight elements a lane, both. */
+  const fromRegisters = (
+    b: KernelBuilder,
+    sum: RegisterVariable,
+    left: RegisterVariable,
+    tile: SharedArray,
+  ) =>
+    b.effect(
+      "warpgroupMma",
+      [zero, constant(bool, true)],
+      {
+        shape: { m: 64, n: 16, k: 16 },
+        a: f16,
+        b: f16,
+        accumulator: f16,
+        sharedA: undefined,
+        sharedB: {
+          array: tile,
+          offset: 0,
+          swizzle: 128,
+          major: "k",
+          leadingBytes: 16,
+          strideBytes: 1024,
+        },
+        negateA: false,
+        negateB: false,
+      },
+      [
+        { variable: sum, offset: 0, count: 8, access: "readwrite" },
+        { variable: left, offset: 0, count: 8, access: "read" },
+      ],
+    );
+  test.each([
+    [
+      "share an A fragment",
+      [
+        [0, 2],
+        [1, 2],
+      ],
+      undefined,
+    ],
+    [
+      "follow each other on one accumulator",
+      [
+        [0, 2],
+        [0, 3],
+      ],
+      undefined,
+    ],
+    [
+      "do not write another's A fragment",
+      [
+        [0, 2],
+        [2, 3],
+      ],
+      /warpgroupMma touches variable v2/,
+    ],
+    [
+      "do not read another's accumulator as A",
+      [
+        [0, 2],
+        [3, 0],
+      ],
+      /warpgroupMma touches variable v0/,
+    ],
+  ] as const)("in flight together %s", (_, products, refusal) => {
+    const build =
+      (wait: boolean) =>
+      (b: KernelBuilder): void => {
+        const tile = b.shared("tile", f16, 4096);
+        const variables = Array.from({ length: 4 }, (_, n) => b.variable(`v${n}`, f16, 8));
+        for (const [sum, left] of products) {
+          fromRegisters(b, variables[sum]!, variables[left]!, tile);
+          b.effect("warpgroupCommit", [], {});
+          if (wait) b.effect("warpgroupWait", [], { pending: 0 });
+        }
+        b.effect("warpgroupWait", [], { pending: 0 });
+      };
+    accepts(build(true), header);
+    if (refusal === undefined) accepts(build(false), header);
+    else expect(() => accepts(build(false), header)).toThrow(refusal);
+  });
+  test("hold their A fragments", () => {
+    const build =
+      (pending: number) =>
+      (b: KernelBuilder): void => {
+        const tile = b.shared("tile", f16, 4096);
+        const [sum, left] = [b.variable("sum", f16, 8), b.variable("left", f16, 8)];
+        fromRegisters(b, sum, left, tile);
+        b.effect("warpgroupCommit", [], {});
+        b.effect("warpgroupWait", [], { pending });
+        b.write(left, constant(f16, 1), 3);
+        b.effect("warpgroupWait", [], { pending: 0 });
+      };
+    accepts(build(0), header);
+    expect(() => accepts(build(1), header)).toThrow(
+      /writeRegister touches variable left while an asynchronous/,
+    );
+  });
   const forever = (b: KernelBuilder, body: () => void): void =>
     b.loop(zero, b.builtin("gridSizeX"), c(i32, 1), body);
 

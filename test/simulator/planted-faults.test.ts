@@ -560,6 +560,24 @@ const planted: readonly Planted[] = [
     lines: ["28 stores", "28 stores again"],
   },
   {
+    name: "an asynchronous copy of which more counts than it moves",
+    kernel: kernel("more_counts", {
+      params: { x: input(f32) },
+      block: threads,
+      body({ x }) {
+        const s = shared(f32, threads);
+        const left = thread.index.mul(-1).add(threads).mul(4);
+        copyAsync(s, thread.index, x, thread.index, 1, { validBytes: left }); // 29 copies
+        copyAsyncCommit();
+        copyAsyncWait(0);
+      },
+    }) as never,
+    arguments: (device) => ({ x: device.array(f32, [threads]) }),
+    fault: ["outOfBounds"],
+    lines: ["29 copies"],
+    message: /an asynchronous copy of 4 bytes of which \d+ count/,
+  },
+  {
     name: "more bytes announced than copies bring",
     kernel: kernel("too_many_bytes", {
       params: { x: tensorMap(f32, [threads]) },
