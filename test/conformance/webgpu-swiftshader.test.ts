@@ -4,7 +4,7 @@
  */
 import { f16, f32, i8, i32, open, u8, u16, u32 } from "tilewright";
 import { random } from "tilewright/array-ops";
-import { dot4Operator, gemm, planGemm } from "tilewright/gemm";
+import { dot4Operator, fmaOperator, gemm, planGemm } from "tilewright/gemm";
 import {
   block,
   exit,
@@ -38,6 +38,8 @@ import { arithmeticCases } from "./kernels/arithmetic.ts";
 import { collectiveCases } from "./kernels/collectives.ts";
 import { controlCases } from "./kernels/control.ts";
 import { memoryCases } from "./kernels/memory.ts";
+import { checkStructured } from "./structured-cases.ts";
+import { structures } from "./structures.ts";
 
 const minutes = 60_000;
 /** The processor compiles each shader in a second or several; the whole table is for those who can wait. */
@@ -96,6 +98,17 @@ describe.skipIf(!requirement("swiftshader").available)("WebGPU on SwiftShader", 
       await expect(planGemm(bytes, bytes, { params: usual })).resolves.toMatchObject({
         kind: { operator: { name: "dot4" } },
       });
+    });
+
+    it("of structured matrices, whose bitmaps and tables decide uniformly which steps count", async () => {
+      const operator = fmaOperator({ laneRows: 2, laneColumns: 2, rows: 2, columns: 2 });
+      const params = { block: { m: 16, n: 8, k: 4 }, warps: { m: 2, n: 2 }, groupRows: 2 };
+      const size = { rows: 33, columns: 20, other: 5, otherMajor: "row" } as const;
+      const names = ["blocks 5 x 3 of a bitmap, row-major", "blocks 8 x 4 by table", "diagonal"];
+      for (const structure of structures.filter(({ name }) => thorough || names.includes(name))) {
+        const options = { operator, params };
+        await checkStructured(device, { structure, side: "a", type: f32, ...size, options });
+      }
     });
 
     it.for(thorough ? typeRows : [])("$name", { timeout: 5 * minutes }, async (types, { skip }) => {
