@@ -122,6 +122,11 @@ export function extraArguments(
   );
 }
 
+/** Every extra replaced. */
+export function mapExtras<E, R>(extras: ExtrasOf<E>, change: (extra: E) => R): ExtrasOf<R> {
+  return Object.fromEntries(Object.entries(extras).map(([owner, list]) => [owner, list.map(change)]));
+}
+
 /** Parameters of all owners' extras. */
 export function allExtraParameters(extras: ExtrasOf<ExtraKind>): ParameterDescriptors {
   return Object.assign({}, ...Object.entries(extras).map(([owner, kinds]) => extraParameters(owner, kinds)));

@@ -2,6 +2,12 @@
  * @file Matrix products from components: `tilewright/gemm`.
  */
 
+export {
+  type ContractionOptions,
+  type ContractionPlan,
+  contract,
+  planContraction,
+} from "./contraction/contract.ts";
 export type { Half } from "./dense-source.ts";
 export {
   clampTo,

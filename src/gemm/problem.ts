@@ -227,10 +227,7 @@ export function problemOf(
     multipliedType(transforms.b?.globalToShared, b.type, device.facts),
     choices,
   );
-  const narrowFloat = isFloat(a.type) && a.type === b.type && a.type.bits > 8;
-  const outputType = narrowFloat
-    ? a.type
-    : ((types.accumulator === f32 && types.a === f16 ? f16 : types.accumulator) as StorageType);
+  const outputType = outputTypeOf(a.type, b.type, types);
   const outer = batchShape(left.operand, right.operand);
   const vectors = { a: isVector(a), b: isVector(b) };
   return { device, outer, vectors, m, n, k, a: left.operand, b: right.operand, types, outputType };
@@ -240,6 +237,12 @@ function isVector(given: DeviceArray | MatrixSource): boolean {
   return given instanceof DeviceArray && given.rank === 1;
 }
 
+/** Type of a D that is not given. */
+export function outputTypeOf(a: StorageType, b: StorageType, types: OperatorTypes): StorageType {
+  if (isFloat(a) && a === b && a.bits > 8) return a;
+  return (types.accumulator === f32 && types.a === f16 ? f16 : types.accumulator) as StorageType;
+}
+
 function hintTransposed(m: number, k: number, inner: number, n: number): string {
   if (k === n) return " (b.transposed would fit)";
   if (m === inner) return " (a.transposed would fit)";
@@ -247,7 +250,12 @@ function hintTransposed(m: number, k: number, inner: number, n: number): string 
 }
 
 /** Checks C or D: an array of the product's shape on the same device. C may be one matrix for all of a batch. */
-export function resultOperand(array: DeviceArray, name: "C" | "D", problem: Problem): MatrixOperand {
+export function resultOperand(
+  given: DeviceArray | MatrixSource,
+  name: "C" | "D",
+  problem: Problem,
+): MatrixOperand {
+  const array = given instanceof DeviceArray ? given : storedArray(given, name);
   array.check(`gemm: ${name}`);
   if (array.device !== problem.device) {
     throw new ArgumentError(
@@ -255,6 +263,10 @@ export function resultOperand(array: DeviceArray, name: "C" | "D", problem: Prob
     );
   }
   const { m, n, outer, vectors } = problem;
+  if (!(given instanceof DeviceArray)) {
+    checkStructured(given, name, problem);
+    return { ...given, array };
+  }
   const shape = resultShape(outer, m, n, vectors);
   const missing = shape.length - array.rank;
   const fits = (extent: number, dimension: number): boolean =>
@@ -265,6 +277,25 @@ export function resultOperand(array: DeviceArray, name: "C" | "D", problem: Prob
   }
   if (name === "D") checkOwnElements(array);
   return matrixOperand(withVectorDimensions(array, vectors), name);
+}
+
+/** @throws ShapeError unless a structured C or D is the product's m x n, of which there is one */
+function checkStructured({ shape, label }: MatrixSource, name: "C" | "D", { m, n, outer }: Problem): void {
+  if (outer.length === 0 && shape[0] === m && shape[1] === n) return;
+  const wanted = [...outer, m, n].join(" x ");
+  throw new ShapeError(
+    `gemm: ${name} must be ${wanted} like the product; it is ${shape.join(" x ")} of ${label}`,
+  );
+}
+
+/** The array of a structured C or D, every element of which must be there. */
+function storedArray({ label, array, layout }: MatrixSource, name: "C" | "D"): DeviceArray {
+  if (array === undefined || layout.position === undefined || layout.counts !== undefined) {
+    throw new UnsupportedError(
+      `gemm: ${name} (${label}, ${layout.name}) has elements that are stored nowhere; give an array`,
+    );
+  }
+  return array;
 }
 
 /** D's lines and matrices must not run into each other: each element is written by one thread. */
@@ -293,19 +324,32 @@ function outerOf({ outer }: MatrixOperand): OuterDimensions {
   return outer ?? { shape: [], strides: [] };
 }
 
+/** The bytes that an array of any rank spans in its allocation. */
+function arraySpan({ shape, strides, type, offset }: DeviceArray): readonly [number, number] {
+  const size = byteSize(type);
+  if (shape.includes(0)) return [0, 0];
+  const last = shape.reduce((sum, extent, dimension) => sum + (extent - 1) * strides[dimension], offset);
+  return [offset * size, (last + 1) * size];
+}
+
 function isDense(operand: InputOperand): operand is MatrixOperand {
   return operand.array !== undefined && factsOf(operand.layout).movement === "box";
 }
 
 /**
  * Whether two matrices share memory. Interleaved dense matrices of one leading dimension are told apart; of a structured
- * one the whole allocation counts as its memory.
+ * one the whole allocation counts as its memory, or all that its array spans if its elements are read in runs.
  */
 export function overlap(x: MatrixOperand, y: InputOperand): boolean {
   const { allocation } = x.array;
   const extras = y.extras.some((extra) => extra instanceof DeviceArray && extra.allocation === allocation);
   if (extras || y.array?.allocation !== allocation) return extras;
-  if (!isDense(y)) return true;
+  if (!isDense(y) && factsOf(y.layout).movement !== "run") return true;
+  if (factsOf(x.layout).movement !== "box" || !isDense(y)) {
+    const [first, last] = arraySpan(x.array);
+    const [begin, end] = arraySpan(y.array);
+    return first < end && begin < last;
+  }
   const [first, last] = span(x);
   const [begin, end] = span(y);
   if (first >= end || begin >= last) return false;
@@ -326,6 +370,8 @@ export function identical(x: MatrixOperand, y: MatrixOperand): boolean {
     x.leading === y.leading &&
     x.layout === y.layout &&
     outerOf(x).shape.every((extent, i) => extent === outerOf(y).shape[i]) &&
-    outerOf(x).strides.every((stride, i) => outerOf(x).shape[i] <= 1 || stride === outerOf(y).strides[i])
+    outerOf(x).strides.every((stride, i) => outerOf(x).shape[i] <= 1 || stride === outerOf(y).strides[i]) &&
+    (factsOf(x.layout).movement === "box" ||
+      `${x.array.strides} ${x.array.shape}` === `${y.array.strides} ${y.array.shape}`)
   );
 }

@@ -3,13 +3,20 @@
  */
 import { ArgumentError, UnsupportedError } from "../errors.ts";
 import type { ElementType, StorageType } from "../lang/index.ts";
-import type { DeviceArray } from "../runtime/array.ts";
+import { DeviceArray } from "../runtime/array.ts";
 import type { TargetFacts } from "../target/facts.ts";
 import { fits as holds } from "../types/convert.ts";
 import { batchOf, resultShape } from "./batch.ts";
 import { defaultEpilogue, type Epilogue } from "./epilogues/epilogue.ts";
 import { type EpilogueStep, stepKind, stepOf } from "./epilogues/step.ts";
-import { type Bound, checkExtras, extraKind } from "./extras.ts";
+import {
+  type Bound,
+  checkExtras,
+  type ExtraArgument,
+  type ExtrasOf,
+  extraKind,
+  mapExtras,
+} from "./extras.ts";
 import { type GemmKind, scaleTypeOf } from "./kind.ts";
 import { dot4Packed, hasDot4 } from "./operators/dot4.ts";
 import { fma } from "./operators/fma.ts";
@@ -35,9 +42,12 @@ import {
 /** What `gemm` can be told beside its two matrices. */
 export interface GemmOptions {
   /** Added to the product, times beta. m x n. */
-  readonly c?: DeviceArray;
-  /** Where the result goes; a new row-major array unless given. May be `c` itself; must not overlap A or B. */
-  readonly d?: DeviceArray;
+  readonly c?: DeviceArray | MatrixSource;
+  /**
+   * Where the result goes; a new row-major array unless given. May be `c` itself; must not overlap A or B. A structured
+   * matrix serves if all its elements are stored.
+   */
+  readonly d?: DeviceArray | MatrixSource;
   /** Factor of the product; 1 unless given. With 0, A and B are not read. */
   readonly alpha?: number | bigint;
   /** Factor of C; 1 if C is given. With 0, C is not read. */
@@ -133,7 +143,7 @@ export function resolve(
       `gemm: alpha and C multiply and add, which the ${options.operator.name} operator does not; leave alpha at 1 and C out`,
     );
   }
-  const { transforms, predicate, extras } = components(problem, options);
+  const { transforms, predicate, extras: streams } = components(problem, options);
   const operator = options.operator ?? defaultOperator(problem, transforms);
   const custom = options.epilogue !== undefined && "run" in options.epilogue ? options.epilogue : undefined;
   const steps = (
@@ -150,14 +160,15 @@ export function resolve(
     epilogue: custom ?? defaultEpilogue,
     steps: steps.map((step) => stepKind(step, { m, n })),
     predicate,
-    extras: Object.fromEntries(Object.entries(extras).map(([owner, list]) => [owner, list.map(extraKind)])),
   };
   const outputType = options.type ?? problem.outputType;
-  const result = options.d ?? device.empty(outputType, resultShape(problem.outer, m, n, problem.vectors));
+  const own = options.d instanceof DeviceArray ? options.d : given?.array;
+  const result = own ?? device.empty(outputType, resultShape(problem.outer, m, n, problem.vectors));
   const d = given ?? resultOperand(result, "D", problem);
   try {
     const batch = batchOf(problem.outer, { a: problem.a, b: problem.b, c, d });
-    const partial = { ...base, batch: batch.scheme, d: kindOf(d) };
+    const extras = withResultExtras(streams, c, d);
+    const partial = { ...base, batch: batch.scheme, d: kindOf(d), extras: mapExtras(extras, extraKind) };
     // With alpha = 0 there are no K steps, and A and B are not read.
     const k = Number(alpha) === 0 ? 0 : problem.k;
     const launch = { problem, batch, k, c, d, alpha, beta, steps, extras };
@@ -198,6 +209,16 @@ function checkTransforms(
       if (typeof transform === "object") transform.check?.(`transforms.${operand}.${stage}`, rows, columns);
     }
   }
+}
+
+/** Extras with those of C's and D's layouts. */
+function withResultExtras(
+  extras: ExtrasOf<ExtraArgument>,
+  c: MatrixOperand | undefined,
+  d: MatrixOperand,
+): ExtrasOf<ExtraArgument> {
+  const own = { c: c?.extras ?? [], d: d.extras };
+  return { ...extras, ...Object.fromEntries(Object.entries(own).filter(([, list]) => list.length > 0)) };
 }
 
 /** A step's arrays live on the problem's device; what a step writes is nobody else's. */

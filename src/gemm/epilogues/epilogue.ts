@@ -17,7 +17,8 @@ import {
   when,
 } from "../../lang/index.ts";
 import { parallelise, plus, tile, translate } from "../../tile/index.ts";
-import type { Layout, MatrixTile } from "../layouts/layout.ts";
+import type { ExtraValue } from "../extras.ts";
+import type { Layout, MatrixPlace, MatrixTile } from "../layouts/layout.ts";
 import type { Operator, SharedTile } from "../operators/operator.ts";
 import { joined, separate, type Transforms } from "../transforms.ts";
 import type { Collectors, LaneGrid, LaneOffsets } from "./collector.ts";
@@ -30,6 +31,8 @@ export interface GlobalMatrix {
   readonly memory: GlobalArray<StorageType>;
   readonly layout: Layout;
   readonly leading: Value<Index>;
+  /** What the layout takes at run time. */
+  readonly extras?: readonly ExtraValue[];
 }
 
 /** What an epilogue works with. */
@@ -236,11 +239,15 @@ function write(
       },
     },
   );
-  target.layout.store(target.memory, { origin: 0, leading: target.leading }, global, joined(values));
+  target.layout.store(target.memory, placeOf(target), global, joined(values));
 }
 
-function addend({ memory, layout, leading }: GlobalMatrix, global: MatrixTile): readonly AnyValue[] {
-  return separate(layout.load(memory, { origin: 0, leading }, global));
+function placeOf({ leading, extras = [] }: GlobalMatrix): MatrixPlace {
+  return { origin: 0, leading, extras };
+}
+
+function addend(source: GlobalMatrix, global: MatrixTile): readonly AnyValue[] {
+  return separate(source.layout.load(source.memory, placeOf(source), global));
 }
 
 /** The accumulators of a part, at most 16 bytes an access. */

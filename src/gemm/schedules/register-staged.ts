@@ -130,7 +130,7 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
   const type = operator.types.accumulator as StorageType;
   const stagingMemory = arena.view(type, staging.bytes / byteSize(type));
   const perWarp = staging.bytes / byteSize(type) / (warps.m * warps.n);
-  const d = { memory: args.d, layout: kind.d.layout, leading: args.leadingD };
+  const d = { memory: args.d, layout: kind.d.layout, leading: args.leadingD, extras: extras.d ?? [] };
   const lines = kind.d.layout.major === "row" ? operator.shape.n : operator.shape.m;
   const widths = [accessWidth(kind.d, lines, kind.params.copies?.d)];
   if (kind.c !== undefined)
@@ -160,7 +160,15 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
     source:
       kind.c === undefined
         ? undefined
-        : { matrix: { memory: args.c, layout: kind.c.layout, leading: args.leadingC }, beta: args.beta },
+        : {
+            matrix: {
+              memory: args.c,
+              layout: kind.c.layout,
+              leading: args.leadingC,
+              extras: extras.c ?? [],
+            },
+            beta: args.beta,
+          },
     target: d,
     width: Math.min(...widths),
     transforms,
