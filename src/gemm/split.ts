@@ -37,6 +37,7 @@ import { stepArguments, stepOperands, stepParameters } from "./epilogues/step.ts
 import { allExtraArguments, allExtraParameters, allExtraValues, type ExtrasOf } from "./extras.ts";
 import { kernelOf } from "./identity.ts";
 import { accessWidth, type GemmKind, scaleTypeOf } from "./kind.ts";
+import { factsOf } from "./layouts/layout.ts";
 import type { GemmParams } from "./params.ts";
 import { everyStep } from "./predicate.ts";
 import { matrixOperand } from "./problem.ts";
@@ -52,7 +53,12 @@ const threads = 256;
 const shortestPart = 512;
 
 /** Why a kind's K cannot be divided; undefined when it can. */
-export function undividable(kind: Pick<GemmKind, "operator" | "epilogue" | "steps">): string | undefined {
+export function undividable(
+  kind: Pick<GemmKind, "operator" | "epilogue" | "steps" | "c" | "d">,
+): string | undefined {
+  for (const { layout } of kind.c === undefined ? [kind.d] : [kind.c, kind.d]) {
+    if (factsOf(layout).movement !== "box") return `${layout.name} results are not lines at one distance`;
+  }
   if (kind.operator.ring === false) return `the ${kind.operator.name} operator's sums are no sums`;
   if (kind.epilogue !== defaultEpilogue) return `the ${kind.epilogue.name} epilogue wants accumulators`;
   for (const { behaviour } of kind.steps) {
