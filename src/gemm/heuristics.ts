@@ -62,12 +62,12 @@ const reservedBytes = 1024;
 const mostCopies = 32;
 
 /**
- * Params for a kind and a size. Of a few shapes, the largest whose tiles still occupy half of the multiprocessors and
+ * Params for a kind and a size; `repeats` is how often each tile is computed: by matrices of a batch, by parts of K. Of a few shapes, the largest whose tiles still occupy half of the multiprocessors and
  * which fits the device. Sizes beyond that play no part, so that many sizes share one module.
  */
 export function chooseParams(
   kind: Omit<GemmKind, "params" | "schedule">,
-  size: { readonly m: number; readonly n: number },
+  size: { readonly m: number; readonly n: number; readonly repeats?: number },
   facts: TargetFacts,
   assembly: Assembly,
 ): GemmParams {
@@ -86,7 +86,7 @@ export function chooseParams(
   }
   const busy = fitting.find(({ block }) => {
     const tiles = Math.ceil(size.m / block.m) * Math.ceil(size.n / block.n);
-    return tiles * 2 >= facts.machine.multiprocessors;
+    return tiles * (size.repeats ?? 1) * 2 >= facts.machine.multiprocessors;
   });
   const chosen = busy ?? fitting.at(-1);
   if (chosen === undefined) {

@@ -76,6 +76,17 @@ export function checkSplit(kind: GemmKind): void {
   if (reason !== undefined) throw new ArgumentError(`params.splitK = ${splitK}: ${reason}; leave splitK out`);
 }
 
+/** How many blocks may share a tile's place in D: the matrices of a batch, and as many parts as K is long enough for. */
+export function repeatsOf(kind: UnscheduledKind, { batch, k }: GemmLaunch): number {
+  return batch.count * (mayDivide(kind) ? Math.max(1, Math.floor(k / shortestPart)) : 1);
+}
+
+/** Whether parts of K would be equal work. */
+function mayDivide(kind: UnscheduledKind): boolean {
+  const whole = [kind.a.layout, kind.b.layout].every(({ steps }) => steps === undefined);
+  return undividable(kind) === undefined && kind.predicate === everyStep && whole;
+}
+
 /** The params with K divided where the tiles occupy less than half of the machine and K is long. */
 export function withSplit(
   kind: UnscheduledKind,
@@ -83,8 +94,7 @@ export function withSplit(
   params: GemmParams,
   facts: TargetFacts,
 ): GemmParams {
-  const whole = [kind.a.layout, kind.b.layout].every(({ steps }) => steps === undefined);
-  if (undividable(kind) !== undefined || kind.predicate !== everyStep || !whole) return params;
+  if (!mayDivide(kind)) return params;
   const tiles = tilesOf(launch, params);
   const room = Math.floor(facts.machine.multiprocessors / Math.max(1, tiles));
   const parts = Math.min(room, Math.floor(launch.k / shortestPart));

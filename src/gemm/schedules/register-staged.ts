@@ -26,7 +26,7 @@ import { accessWidth, type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { Operator } from "../operators/operator.ts";
 import { checkParams } from "../params.ts";
 import { intersection, sequenceOf } from "../predicate.ts";
-import { checkSplit, withSplit } from "../split.ts";
+import { checkSplit, repeatsOf, withSplit } from "../split.ts";
 import { closedTransforms } from "../transforms.ts";
 import { tunedParams } from "../tuned-params.ts";
 
@@ -35,7 +35,7 @@ import type { CopyStep } from "./copy-engine.ts";
 import { type GemmArguments, gemmArguments, gemmParameters, matricesOf } from "./kernel-interface.ts";
 import { copyEngines, describeCopy, operandCopy } from "./operand-copies.ts";
 import { type RingOperand, runRing } from "./ring.ts";
-import { type Schedule, tilesOf } from "./schedule.ts";
+import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
 import { planShared, sharedBytesOf, stageTile, stagingOf } from "./shared-plan.ts";
 import { tileCount, tilePlace } from "./tile-order.ts";
 import { WarpProduct } from "./warp-product.ts";
@@ -237,6 +237,15 @@ function checkStages(kind: GemmKind, facts: TargetFacts, assembly: Assembly): vo
   }
 }
 
+/** What of a launch decides its tiles. */
+function sizeOf(
+  kind: UnscheduledKind,
+  launch: GemmLaunch,
+): { readonly m: number; readonly n: number; readonly repeats: number } {
+  const { m, n } = launch.problem;
+  return { m, n, repeats: repeatsOf(kind, launch) };
+}
+
 /** A schedule of this family; it serves every kind unless `refusal` says otherwise. */
 export function stagedSchedule(assembly: Assembly, refusal: Schedule["refusal"] = () => undefined): Schedule {
   return {
@@ -244,7 +253,7 @@ export function stagedSchedule(assembly: Assembly, refusal: Schedule["refusal"] 
     refusal,
     params: (kind, launch, facts) =>
       (assembly.tuned ? tunedParams(kind, launch.problem, facts) : undefined) ??
-      withSplit(kind, launch, chooseParams(kind, launch.problem, facts, assembly), facts),
+      withSplit(kind, launch, chooseParams(kind, sizeOf(kind, launch), facts, assembly), facts),
     check(kind, facts) {
       checkParams(kind.params, kind.operator.create(kind.types, facts), facts.subgroup.width);
       checkStages(kind, facts, assembly);
