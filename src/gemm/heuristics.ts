@@ -75,6 +75,8 @@ export function chooseParams(
   const candidates = candidatesFor(operator);
   const fitting: GemmParams[] = [];
   for (const candidate of candidates) {
+    // A deep step of 8-bit elements has more registers on their way than a lane has beside its sums.
+    if (operator.shared.a.bits === 8 && candidate.depthBytes > 64) continue;
     const params = paramsOf(
       shared(candidate, facts.subgroup.width),
       operator.shape,

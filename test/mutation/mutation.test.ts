@@ -5,6 +5,7 @@
  */
 import { f16, f32, type SimulatorOptions, type StorageType, TraceError } from "tilewright";
 import { fmaOperator, type GemmOptions, mmaSync, wmmaSync } from "tilewright/gemm";
+import { select } from "tilewright/lang";
 import { describe, expect, it } from "vitest";
 import { finishingKernel } from "../../src/gemm/epilogues/finish.ts";
 import { namedReductions } from "../../src/gemm/epilogues/reduction.ts";
@@ -140,6 +141,24 @@ const subjects: readonly Subject[] = [
     options: { facts: { machine } },
     source: "/src/gemm/",
     holds: { blockBarrier: 3 },
+  },
+  {
+    name: "warpgroup, A through registers, some K steps left out",
+    prepare: product(
+      f16,
+      f16,
+      [256, 64, 640],
+      {
+        schedule: "warpgroup",
+        transforms: { a: { sharedToRegister: (x) => x.neg() } },
+        predicate: { name: "not the second", next: (_, step) => select(step.eq(1), 2, step) },
+      },
+      { transposed: true },
+    ),
+    options: { facts: { machine } },
+    source: "/src/gemm/",
+    holds: { barrierWait: 2, warpgroupWait: 2, warpgroupFence: 1 },
+    refused: ["warpgroupWait: warpgroupWait(0);", ...unfinishedProducts],
   },
   {
     name: "the Hopper kernel of the language's own tests",

@@ -42,6 +42,11 @@ export interface LayoutFacts {
    * asynchronous copies read them; "registers", they must pass through registers.
    */
   readonly movement: "box" | "run" | "registers";
+  /**
+   * All of the matrix lies in memory as a box, and loads may bring elements that do not count, if those are then replaced
+   * by zero.
+   */
+  readonly maskedBox?: boolean;
   /** Most elements of one access along the major direction; what alignment allows unless given. */
   readonly widest?: number;
   /** There is no array: loads are functions of coordinates and extras. */

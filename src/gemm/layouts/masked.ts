@@ -34,11 +34,15 @@ export interface Mask {
 /** A layout of which only the elements that count are read; the others are the operator's zero. */
 export function masked(name: string, inner: Layout, mask: Mask): Layout {
   const { counts, steps, wholly = false } = mask;
-  const { widest } = factsOf(inner);
+  const { widest, movement } = factsOf(inner);
   return {
     ...inner,
     name,
-    facts: { movement: "registers", ...(widest === undefined ? {} : { widest }) },
+    facts: {
+      movement: "registers",
+      maskedBox: movement === "box",
+      ...(widest === undefined ? {} : { widest }),
+    },
     position: undefined,
     counts,
     steps,

@@ -7,7 +7,7 @@ import { checkHalf, denseSource, type Half } from "../dense-source.ts";
 import type { MatrixSource } from "../source.ts";
 import { joined, separate } from "../transforms.ts";
 import { type IntervalOf, stepsWithin } from "./interval.ts";
-import { elementOf, firstElement, interned, type Layout } from "./layout.ts";
+import { elementOf, factsOf, firstElement, interned, type Layout } from "./layout.ts";
 import { type Mask, masked } from "./masked.ts";
 
 const upTo: IntervalOf = (first, extent) => ({ to: first.add(extent) });
@@ -26,6 +26,8 @@ function triangularLayout(dense: Layout, half: Half, unit: boolean): Layout {
     const inside = masked(name, dense, { counts: strict, steps: steps[half] });
     return {
       ...inside,
+      // The diagonal is not what lies in memory.
+      facts: { ...factsOf(inside), maskedBox: false },
       counts,
       load(source, place, tile) {
         const values = separate(inside.load(source, place, tile)).map((value, e) => {
@@ -40,7 +42,7 @@ function triangularLayout(dense: Layout, half: Half, unit: boolean): Layout {
 
 /**
  * The lower or upper triangle of a matrix, diagonal included; with `unit` ones stand on the diagonal. What lies in the other
- * half (and with `unit` on the diagonal) is never read, and K steps without stored elements are skipped. Rows and columns
+ * half (and with `unit` on the diagonal) counts for nothing, and K steps without stored elements are skipped. Rows and columns
  * may differ in number.
  * @throws ShapeError, ArgumentError
  */

@@ -8,6 +8,9 @@
  *                         wait for those of step s-1; arrive on empty[s-1];  then the epilogue, from registers
  * ```
  *
+ * Where something happens to A's elements, or not all of them count, consumers load them from the shared stage into
+ * registers, change them there, and multiply by the instruction's register form; see warpgroup-registers.ts.
+ *
  * While consumers run an epilogue, the producer already fills the ring for the next tile. Tensor maps clip what lies
  * outside the matrices: loads see zeros, so remainders of M, N and K cost nothing here. The protocol follows the public
  * Hopper kernels surveyed by the PTX ISA's own example and CUTLASS's warp-specialised mainloop.
@@ -16,11 +19,13 @@ import { ArgumentError, UnsupportedError } from "../../errors.ts";
 import {
   type AnyFragment,
   type BarrierArray,
+  type Bool,
   barrierInitFence,
   barriers,
   block,
   byteSize,
   type Condition,
+  constant,
   grid,
   type I32,
   i32,
@@ -29,6 +34,7 @@ import {
   type Kernel,
   kernel,
   loop,
+  loopWhile,
   output,
   roles,
   type SharedMatrixOperand,
@@ -53,15 +59,24 @@ import {
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import { defaultEpilogue } from "../epilogues/epilogue.ts";
 import { stepArguments, stepOperands, stepParameters } from "../epilogues/step.ts";
-import { allExtraArguments, allExtraParameters, allExtraValues } from "../extras.ts";
+import {
+  allExtraArguments,
+  allExtraParameters,
+  allExtraValues,
+  type ExtrasOf,
+  type ExtraValue,
+} from "../extras.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
 import { factsOf, rowMajor } from "../layouts/layout.ts";
 import type { GemmParams } from "../params.ts";
-import { everyStep } from "../predicate.ts";
+import type { StepSequence } from "../predicate.ts";
 import type { InputOperand } from "../source.ts";
-import { closedTransforms } from "../transforms.ts";
+import { closedTransforms, type Transforms } from "../transforms.ts";
+import { countedSteps, everyStepCounts } from "./counted-steps.ts";
 import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
+import { counting, maskOutside } from "./staged-copy.ts";
 import { tilePlace } from "./tile-order.ts";
+import { type ElementChange, RegisterOperand } from "./warpgroup-registers.ts";
 import {
   type StoreArguments,
   storeBox,
@@ -121,22 +136,29 @@ function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts):
     const upper = name.toUpperCase();
     if (operand.type !== kind.types[name])
       return `${upper} is stored as ${operand.type.name} and multiplied as ${kind.types[name].name}: it must pass through registers`;
-    if (factsOf(operand.layout).movement !== "box")
+    const { movement, maskedBox = false } = factsOf(operand.layout);
+    if (movement !== "box" && !(maskedBox && name === "a"))
       return `${upper}'s layout (${operand.layout.name}) is not what a tensor map reads`;
     if (operand.alignment < 16)
       return `${upper}'s lines are aligned to ${operand.alignment} bytes and tensor maps want 16`;
-    if (kind.transforms[name] !== undefined)
-      return `${upper} has a transform: its elements must pass through registers`;
+    if (kind.transforms.b !== undefined && name === "b")
+      return "B has a transform: its elements must pass through registers";
+    if (name === "a" && inRegisters(kind) && operand.type.bits !== 16)
+      return `A's elements of type ${operand.type.name} are changed on their way, which warpgroups do with 16 bits`;
     if (operand.type.bits !== 16 && !kMajor(kind, name))
       return `${operand.type.name} operands must have K contiguous, and ${upper} has not`;
   }
   if (kind.d.layout !== rowMajor) return "D is not row-major";
   if (kind.c !== undefined && kind.c.layout !== rowMajor) return "C is not row-major";
   if (kind.epilogue !== defaultEpilogue) return "the epilogue wants accumulators in shared memory";
-  if (kind.predicate !== everyStep) return "a predicate skips K steps";
   if (launch.k === 0) return "there are no K steps";
   if (kind.batch !== "single") return "its tensor maps hold one matrix each, and there is a batch";
   return undefined;
+}
+
+/** Whether A goes through registers: something happens to its elements, or not all of them count. */
+function inRegisters({ a, transforms }: Pick<GemmKind, "a" | "transforms">): boolean {
+  return transforms.a !== undefined || a.layout.counts !== undefined;
 }
 
 /** Tile shapes, largest first. */
@@ -260,6 +282,8 @@ class WarpgroupBody {
   readonly #steps: Value<I32>;
   readonly #tiles: Value<I32>;
   readonly #store: WarpgroupStore;
+  readonly #counted: StepSequence;
+  readonly #change: ElementChange | undefined;
 
   constructor(
     private readonly kind: GemmKind,
@@ -281,6 +305,8 @@ class WarpgroupBody {
     this.#empty = barriers(this.#stages);
     this.#steps = args.k.ceilDiv(extents.k);
     this.#tiles = args.m.ceilDiv(extents.m).mul(args.n.ceilDiv(extents.n));
+    this.#counted = countedSteps(kind, extras);
+    this.#change = inRegisters(kind) ? elementChange(kind, transforms, extras, args) : undefined;
   }
 
   write(): void {
@@ -288,7 +314,7 @@ class WarpgroupBody {
     when(thread.index.eq(0), () => {
       for (let stage = 0; stage < this.#stages; stage++) {
         this.#full.initialise(stage, 1);
-        this.#empty.initialise(stage, consumers);
+        this.#empty.initialise(stage, consumers * (this.#change === undefined ? 1 : 4));
       }
       barrierInitFence();
     });
@@ -306,6 +332,36 @@ class WarpgroupBody {
     });
   }
 
+  /**
+   * The K steps of a tile that count, the same ones in every role; `later()` is false for the first of them. Gives whether
+   * there was any; undefined where there always is.
+   */
+  #eachStep(
+    row: Value<I32>,
+    column: Value<I32>,
+    body: (step: Value<I32>, later: () => Value<Bool>) => void,
+  ): (() => Value<Bool>) | undefined {
+    const steps = this.#steps;
+    if (everyStepCounts(this.kind)) {
+      loop(steps, (step) => body(step, () => step.ne(0)));
+      return undefined;
+    }
+    const { m, n, k } = this.kind.params.block;
+    const tile = { row, column, rows: m, columns: n, depth: k, steps };
+    const step = variable(i32, this.#counted.next(tile, constant(i32, 0)));
+    const done = variable(i32, 0);
+    loopWhile(
+      () => step.value.lt(steps),
+      () => {
+        const here = step.value;
+        body(here, () => done.value.ne(0));
+        done.value = 1;
+        step.value = this.#counted.next(tile, here.add(1));
+      },
+    );
+    return () => done.value.ne(0);
+  }
+
   #produce(): void {
     when(thread.index.eq(0), () => {
       this.args.a.prefetch();
@@ -315,7 +371,7 @@ class WarpgroupBody {
       const { a, b } = stageElements(this.kind);
       const bytes = a * byteSize(this.kind.a.type) + b * byteSize(this.kind.b.type);
       this.#eachTile((row, column) => {
-        loop(this.#steps, (step) => {
+        this.#eachStep(row, column, (step) => {
           const stage = position.stage.value;
           this.#empty.wait(stage, position.phase);
           this.#full.arriveExpect(stage, bytes);
@@ -351,26 +407,70 @@ class WarpgroupBody {
     const position = new RingPosition(this.#stages, 0);
     // The consumers are the block's second and later warpgroups.
     const group = subgroup.index.floorDiv(4).sub(1);
-    const leader = thread.index.floorMod(threadsPerGroup).eq(0);
+    const registers = this.#registerOperand(instruction);
+    // Products end for a warpgroup as one; loads into registers end for each warp by itself.
+    const leader =
+      registers === undefined ? thread.index.floorMod(threadsPerGroup).eq(0) : subgroup.lane.eq(0);
     this.#eachTile((row, column) => {
       const previous = variable(i32, 0);
-      loop(this.#steps, (step) => {
+      const release = (any: Value<Bool> | undefined): void => {
+        when(any === undefined ? leader : any.and(leader), () => this.#empty.arrive(previous.value));
+      };
+      const any = this.#eachStep(row, column, (step, isLater) => {
+        const later = isLater();
         const stage = position.stage.value;
         this.#full.wait(stage, position.phase);
+        if (registers !== undefined) {
+          this.#loadRegisters(registers, stage, group, row, step);
+          // All lanes have loaded before one of them, a step later, says so.
+          subgroup.barrier();
+          // What is running reads its registers until it is done; then its stage is free, too.
+          warpgroupWait(0);
+          release(later);
+          registers.take();
+        }
         warpgroupFence();
-        this.#multiply(instruction, accumulator, stage, group, step.ne(0));
+        this.#multiply(instruction, accumulator, stage, group, registers, later);
         warpgroupCommit();
-        // One step stays in flight; the one before it is done, and its stage is free.
-        warpgroupWait(1);
-        when(step.ne(0).and(leader), () => this.#empty.arrive(previous.value));
+        if (registers === undefined) {
+          // One step stays in flight; the one before it is done, and its stage is free.
+          warpgroupWait(1);
+          release(later);
+        }
         previous.value = stage;
         position.advance();
       });
       warpgroupWait(0);
-      when(leader, () => this.#empty.arrive(previous.value));
+      release(any?.());
+      if (any !== undefined) when(any().not(), () => accumulator.fill(0));
       this.#store.leave(accumulator, row, column, group);
     });
     this.#store.finish();
+  }
+
+  /** A in registers, where something happens to its elements. */
+  #registerOperand(instruction: MatrixInstruction): RegisterOperand | undefined {
+    if (this.#change === undefined) return undefined;
+    return new RegisterOperand({
+      instruction,
+      slices: this.kind.params.block.k / instruction.k,
+      memory: this.#a,
+      major: kMajor(this.kind, "a") ? "k" : "mn",
+      change: this.#change,
+    });
+  }
+
+  #loadRegisters(
+    registers: RegisterOperand,
+    stage: Value<I32>,
+    group: Value<I32>,
+    row: Value<I32>,
+    step: Value<I32>,
+  ): void {
+    const { k } = this.kind.params.block;
+    const depth = step.mul(k);
+    const position = stage.mul(stageElements(this.kind).a).add(group.mul(groupRows * k));
+    registers.load(position, row.add(group.mul(groupRows)), depth, depth.add(k).gt(this.args.k));
   }
 
   #multiply(
@@ -378,11 +478,12 @@ class WarpgroupBody {
     accumulator: AnyFragment,
     stage: Value<I32>,
     group: Value<I32>,
+    registers: RegisterOperand | undefined,
     later: Condition,
   ): void {
     const { k } = this.kind.params.block;
     for (let inner = 0; inner < k; inner += instruction.k) {
-      const a = this.#operand("a", stage, inner, group);
+      const a = registers?.slices[inner / instruction.k] ?? this.#operand("a", stage, inner, group);
       const b = this.#operand("b", stage, inner, undefined);
       warpgroupMma(instruction, accumulator, a, b, { accumulate: inner === 0 ? later : true });
     }
@@ -419,6 +520,22 @@ class WarpgroupBody {
       leadingBytes: k * lineBytes,
     };
   }
+}
+
+/** What happens to A's elements in registers: both transforms, then zero for what is no element of the matrix. */
+function elementChange(
+  { a, types }: GemmKind,
+  transforms: Transforms,
+  extras: ExtrasOf<ExtraValue>,
+  { m, k }: WarpgroupArguments,
+): ElementChange {
+  const stages = [transforms.a?.globalToShared, transforms.a?.sharedToRegister];
+  return (value, at, edge) => {
+    const changed = stages.reduce((x, stage) => stage?.(x, at).to(types.a) ?? x, value);
+    const own = extras.a ?? [];
+    const counts = edge ? counting(at, m, k, a.layout, own) : a.layout.counts?.(at.row, at.column, own);
+    return counts === undefined ? changed : maskOutside(changed, counts, 0);
+  };
 }
 
 /** The array as a tensor map reads it: lines outermost. */

@@ -1,0 +1,139 @@
+/** @file GEMM kernels as NVIDIA's assembler takes them: one for each component and target, no spills, no warnings. */
+import { bf16, type Device, type DeviceArray, f16, f32, f64, i8, type StorageType, tf32 } from "tilewright";
+import {
+  bias,
+  fma,
+  type GemmOptions,
+  geluTanh,
+  maxPlus,
+  mmaSync,
+  planGemm,
+  residual,
+  semiringOperator,
+  type Transform,
+  wmmaSync,
+} from "tilewright/gemm";
+import { describe, expect, it } from "vitest";
+import { createPaperDevice } from "../../src/cli/paper-device.ts";
+import { type NvidiaTargetName, nvidiaTarget } from "../../src/target/nvidia.ts";
+import { assemble } from "../support/ptxas.ts";
+import { requirement } from "../support/require.ts";
+
+const { available } = requirement("ptxas");
+
+/** A product of large square matrices: `options` may want arrays of the device. */
+interface Kernel {
+  readonly name: string;
+  readonly targets: readonly NvidiaTargetName[];
+  readonly type: StorageType;
+  readonly layout?: "nn" | "nt" | "tn" | "tt";
+  readonly schedule: string;
+  readonly options?: (device: Device) => GemmOptions;
+}
+
+const all = ["sm_75", "sm_80", "sm_89", "sm_90a"] as const;
+const size = 4096;
+const halved: Transform = (x) => x.mul(0.5).add(1);
+
+const kernels: readonly Kernel[] = [
+  {
+    name: "fma of f32",
+    targets: ["sm_80"],
+    type: f32,
+    schedule: "register-staged",
+    options: () => ({ operator: fma }),
+  },
+  {
+    name: "max-plus of f32",
+    targets: ["sm_90a"],
+    type: f32,
+    schedule: "register-staged",
+    options: () => ({ operator: semiringOperator(maxPlus) }),
+  },
+  {
+    name: "mma of f16",
+    targets: all,
+    type: f16,
+    schedule: "register-staged",
+    options: () => ({ operator: mmaSync, schedule: "register-staged" }),
+  },
+  {
+    name: "mma of tf32",
+    targets: ["sm_80"],
+    type: f32,
+    layout: "nt",
+    schedule: "register-staged",
+    options: () => ({ compute: tf32, schedule: "register-staged" }),
+  },
+  {
+    name: "mma of f64",
+    targets: ["sm_80", "sm_90a"],
+    type: f64,
+    schedule: "register-staged",
+    options: () => ({ schedule: "register-staged" }),
+  },
+  {
+    name: "mma of i8",
+    targets: ["sm_75", "sm_80"],
+    type: i8,
+    layout: "nt",
+    schedule: "register-staged",
+    options: () => ({ schedule: "register-staged" }),
+  },
+  {
+    name: "wmma of f16",
+    targets: ["sm_75", "sm_90a"],
+    type: f16,
+    schedule: "register-staged",
+    options: () => ({ operator: wmmaSync }),
+  },
+  { name: "wgmma of f16", targets: ["sm_90a"], type: f16, layout: "nn", schedule: "warpgroup" },
+  { name: "wgmma of bf16, transposed", targets: ["sm_90a"], type: bf16, layout: "tt", schedule: "warpgroup" },
+  { name: "wgmma of i8", targets: ["sm_90a"], type: i8, layout: "nt", schedule: "warpgroup" },
+  {
+    name: "wgmma of f16, A through registers",
+    targets: ["sm_90a"],
+    type: f16,
+    schedule: "warpgroup",
+    options: () => ({ transforms: { a: { sharedToRegister: halved } } }),
+  },
+  {
+    name: "wgmma of f16, transposed A through registers",
+    targets: ["sm_90a"],
+    type: f16,
+    layout: "tn",
+    schedule: "warpgroup",
+    options: () => ({ transforms: { a: { globalToShared: halved } } }),
+  },
+  {
+    name: "wgmma of f16 with bias, GELU and a residual",
+    targets: ["sm_90a"],
+    type: f16,
+    schedule: "warpgroup",
+    options: (device) => ({
+      epilogue: [bias(device.empty(f32, [size])), geluTanh, residual(device.empty(f16, [size, size]))],
+    }),
+  },
+];
+
+async function textOf({ type, layout = "nn", options }: Kernel, target: NvidiaTargetName, schedule: string) {
+  using device = createPaperDevice(nvidiaTarget(target));
+  const matrix = (order: string): DeviceArray => {
+    const array = device.empty(type, [size, size]);
+    return order === "t" ? array.transposed : array;
+  };
+  const plan = await planGemm(matrix(layout[0]!), matrix(layout[1]!), options?.(device) ?? {});
+  expect(plan.kind.schedule).toBe(schedule);
+  return plan.compiled!.text;
+}
+
+describe.skipIf(!available)("ptxas takes", () => {
+  const rows = kernels.flatMap((kernel) => kernel.targets.map((target) => ({ ...kernel, target })));
+  it.for(rows)("$name for $target", async ({ target, ...kernel }) => {
+    const { succeeded, spilledBytes, warnings, log } = assemble(
+      await textOf(kernel, target, kernel.schedule),
+    );
+    expect(succeeded, log).toBe(true);
+    expect({ spilledBytes, warnings }).toEqual({ spilledBytes: 0, warnings: [] });
+  });
+});
