@@ -20,7 +20,7 @@ import {
   when,
 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
-import { plus, type Tile, translate } from "../../tile/index.ts";
+import { plus, type Tile, tile, translate } from "../../tile/index.ts";
 import type { GemmKind } from "../kind.ts";
 import { factsOf } from "../layouts/layout.ts";
 import type { Operator } from "../operators/operator.ts";
@@ -104,7 +104,20 @@ export class AsyncCopy implements CopyEngine {
 
   #position({ row, column }: CopyStep, part: Run): IndexOperand {
     const { layout, leading, extras } = this.options;
-    return layout.position!({ origin: 0, leading, extras }, translate(part, { R: row, C: column }));
+    const run = translate(part, { R: row, C: column });
+    return layout.position!({ origin: 0, leading, extras }, this.#within(run));
+  }
+
+  /**
+   * A run as a layout is asked for its position. One that works positions out may read arrays of its own to do so, and is
+   * asked for the last row and column in place of those beyond; of such runs nothing is copied.
+   */
+  #within(run: Run): Run {
+    const { layout, rows, columns } = this.options;
+    if (factsOf(layout).movement === "box") return run;
+    const [row, column] = [run.origin("R") as Value<I32>, run.origin("C") as Value<I32>];
+    const base = tile({ R: run.size.R, C: run.size.C });
+    return translate(base, { R: row.min(rows.sub(1)), C: column.min(columns.sub(1)) });
   }
 
   /**
