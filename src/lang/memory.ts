@@ -189,7 +189,7 @@ export class GlobalArray<T extends StorageType> extends LinearArray<T> {
   constructor(
     readonly type: T,
     /** @internal */ readonly parameter: BufferParameter,
-    /** @internal */ readonly first?: Value<Index>,
+    /** @internal */ readonly first?: Value<Index> | undefined,
   ) {
     super();
     this.reference = { kind: "buffer", parameter };
