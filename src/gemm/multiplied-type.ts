@@ -16,36 +16,45 @@ import {
   variable,
 } from "../lang/index.ts";
 import type { TargetFacts } from "../target/facts.ts";
+import type { ElementCoordinates } from "./coordinates.ts";
 import { extraKind, extraParameters, extrasKey, extraValues } from "./extras.ts";
 import type { GivenTransform, TransformWithExtras } from "./transforms.ts";
 
 /** Results by function, then by the types that it is given. */
 const found: WeakMap<object, Map<string, ElementType>> = new WeakMap();
 
+/** Where a transform will run. */
+export interface TransformPlace {
+  readonly facts: TargetFacts;
+  /** Whether it is told the number of its matrix. */
+  readonly batched: boolean;
+}
+
 /** The type of what a transform makes of elements of a type: it is traced once for that. */
-function resultType(transform: GivenTransform, type: StorageType, facts: TargetFacts): ElementType {
+function resultType(
+  transform: GivenTransform,
+  type: StorageType,
+  { facts, batched }: TransformPlace,
+): ElementType {
   const { component, extras } =
     typeof transform === "function" ? { component: transform, extras: [] } : transform;
   const kinds = extras.map(extraKind);
-  const key = `${type.name}/${extrasKey(kinds)}`;
+  const key = `${type.name}/${batched ? "batched" : "single"}/${extrasKey(kinds)}`;
   const ofFunction = found.get(component) ?? new Map<string, ElementType>();
   found.set(component, ofFunction);
   const known = ofFunction.get(key);
   if (known !== undefined) return known;
   let result: ElementType | undefined;
   const trial = kernel("transform_trial", {
-    params: { x: inout(type, 0), row: i32, column: i32, ...extraParameters("own", kinds) },
+    params: { x: inout(type, 0), row: i32, column: i32, batch: i32, ...extraParameters("own", kinds) },
     block: 1,
     body(args) {
-      const { x, row, column } = args as unknown as {
+      const { x, row, column, batch } = args as unknown as ElementCoordinates & {
         readonly x: GlobalArray<StorageType>;
-        readonly row: never;
-        readonly column: never;
       };
+      const at = { row, column, batch: batched ? batch : undefined };
       const own = extraValues("own", kinds, args as Readonly<Record<string, unknown>>);
-      const value = (component as TransformWithExtras)(x.loadAt(0), { row, column }, own) as
-        | AnyValue
-        | undefined;
+      const value = (component as TransformWithExtras)(x.loadAt(0), at, own) as AnyValue | undefined;
       result = value?.type as ElementType | undefined;
       // A comparison that nothing used would be taken for a mistake.
       if (result !== undefined) variable(result, value as never);
@@ -67,10 +76,10 @@ function resultType(transform: GivenTransform, type: StorageType, facts: TargetF
 export function multipliedType(
   transform: GivenTransform | undefined,
   stored: StorageType,
-  facts: TargetFacts,
+  place: TransformPlace,
 ): StorageType {
   if (transform === undefined) return stored;
-  const result = resultType(transform, stored, facts);
+  const result = resultType(transform, stored, place);
   if (!isStorage(result) || (!isFloat(result) && !isInteger(result))) {
     throw new TypeMismatchError(
       `gemm: a transform makes ${result.name} of ${stored.name}, which cannot be multiplied; end it by .to(f16) or another type of numbers`,

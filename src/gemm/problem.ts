@@ -222,13 +222,14 @@ export function problemOf(
     );
   }
   const { transforms = {} } = choices;
+  const outer = batchShape(left.operand, right.operand);
+  const where = { facts: device.facts, batched: outer.length > 0 };
   const types = operatorTypes(
-    multipliedType(transforms.a?.globalToShared, a.type, device.facts),
-    multipliedType(transforms.b?.globalToShared, b.type, device.facts),
+    multipliedType(transforms.a?.globalToShared, a.type, where),
+    multipliedType(transforms.b?.globalToShared, b.type, where),
     choices,
   );
   const outputType = outputTypeOf(a.type, b.type, types);
-  const outer = batchShape(left.operand, right.operand);
   const vectors = { a: isVector(a), b: isVector(b) };
   return { device, outer, vectors, m, n, k, a: left.operand, b: right.operand, types, outputType };
 }
