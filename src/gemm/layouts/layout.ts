@@ -19,6 +19,7 @@ import {
 import { type Coordinate, linearise, plus, type Stride, type Tile, translate } from "../../tile/index.ts";
 import type { ElementCoordinates } from "../coordinates.ts";
 import type { ExtraValue } from "../extras.ts";
+import { type Interner, interner } from "../interner.ts";
 import type { Predicate } from "../predicate.ts";
 
 /** Rows R and columns C of a matrix. */
@@ -160,15 +161,7 @@ export function padded(inner: Layout, padding: number): Layout {
 }
 
 /** The one layout with this name: components are found by identity, and equal parameters must give the same object. */
-export function interned(name: string, make: (name: string) => Layout): Layout {
-  const known = layouts.get(name);
-  if (known !== undefined) return known;
-  const made = make(name);
-  layouts.set(name, made);
-  return made;
-}
-
-const layouts: Map<string, Layout> = new Map();
+export const interned: Interner<Layout> = interner();
 
 /** The dense layout of a direction. */
 export function denseLayout(major: "row" | "column"): Layout {

@@ -25,6 +25,7 @@ import {
 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
+import { type Interner, interner } from "../interner.ts";
 import { separate } from "../transforms.ts";
 import type { FragmentTransform, Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
 
@@ -43,7 +44,7 @@ interface PackedLines {
   words: readonly (readonly Value<U32>[])[];
 }
 
-const operators: Map<string, OperatorFactory> = new Map();
+const operators: Interner<OperatorFactory> = interner();
 
 /** The packed operator. `shape` gives another lane grid; the same shape is the same operator. */
 export function dot4Operator(shape?: Dot4Shape): OperatorFactory {
@@ -51,14 +52,10 @@ export function dot4Operator(shape?: Dot4Shape): OperatorFactory {
     shape === undefined
       ? "dot4"
       : `dot4 ${shape.laneRows}x${shape.laneColumns} lanes of ${shape.rows}x${shape.columns}x${shape.depth}`;
-  const known = operators.get(name);
-  if (known !== undefined) return known;
-  const made: OperatorFactory = {
+  return operators(name, () => ({
     name,
     create: (types, facts) => createDot4(types, facts, shape ?? defaultShape(facts.subgroup.width)),
-  };
-  operators.set(name, made);
-  return made;
+  }));
 }
 
 /** The packed operator with its default lane grid. */

@@ -21,6 +21,7 @@ import {
 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
+import { type Interner, interner } from "../interner.ts";
 import { joined, separate } from "../transforms.ts";
 import type { FragmentTransform, Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
 import { plusTimes, type Semiring } from "./semiring.ts";
@@ -54,29 +55,23 @@ export function fmaOperator(shape?: FmaShape): OperatorFactory {
   return semiringOperator(plusTimes, shape);
 }
 
-/** The plain operator over another semiring. The same semiring with no shape given is the same operator. */
+/** The plain operator over another semiring. The same semiring and lane grid are the same operator. */
 export function semiringOperator(semiring: Semiring, shape?: FmaShape): OperatorFactory {
-  if (shape !== undefined) return makeOperator(semiring, shape);
-  const known = operators.get(semiring);
-  if (known !== undefined) return known;
-  const made = makeOperator(semiring, undefined);
-  operators.set(semiring, made);
-  return made;
-}
-
-const operators: WeakMap<Semiring, OperatorFactory> = new WeakMap();
-
-function makeOperator(semiring: Semiring, shape: FmaShape | undefined): OperatorFactory {
-  const name = semiring === plusTimes ? "fma" : semiring.name;
-  return {
-    name:
-      shape === undefined
-        ? name
-        : `${name} ${shape.laneRows}x${shape.laneColumns} lanes of ${shape.rows}x${shape.columns}`,
+  const own = operators.get(semiring) ?? interner<OperatorFactory>();
+  operators.set(semiring, own);
+  const plain = semiring === plusTimes ? "fma" : semiring.name;
+  const lanes =
+    shape === undefined
+      ? ""
+      : ` ${shape.laneRows}x${shape.laneColumns} lanes of ${shape.rows}x${shape.columns}`;
+  return own(`${plain}${lanes}`, (name) => ({
+    name,
     ring: semiring === plusTimes,
     create: (types, facts) => createFma(types, facts, shape ?? defaultShape(facts.subgroup.width), semiring),
-  };
+  }));
 }
+
+const operators: WeakMap<Semiring, Interner<OperatorFactory>> = new WeakMap();
 
 /** The plain operator with its default lane grid. */
 export const fma: OperatorFactory = fmaOperator();

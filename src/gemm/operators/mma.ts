@@ -23,14 +23,18 @@ import {
 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
+import { type Interner, interner } from "../interner.ts";
 import { joined, separate } from "../transforms.ts";
 import type { FragmentTransform, Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
 import { positionIn, sharedType } from "./shared-tile.ts";
 
 /** mma.sync. `wanted` narrows the choice of instruction. */
 export function mmaOperator(wanted: Partial<MatrixInstruction> = {}): OperatorFactory {
-  return { name: "mma", create: (types, facts) => createMma(types, facts, wanted) };
+  const key = JSON.stringify(Object.entries(wanted).sort());
+  return operators(key, () => ({ name: "mma", create: (types, facts) => createMma(types, facts, wanted) }));
 }
+
+const operators: Interner<OperatorFactory> = interner();
 
 /** The tensor-core operator with the widest instruction there is. */
 export const mmaSync: OperatorFactory = mmaOperator();

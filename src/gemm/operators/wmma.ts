@@ -17,6 +17,7 @@ import {
 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import type { Tile } from "../../tile/index.ts";
+import { type Interner, interner } from "../interner.ts";
 import type { Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
 import { positionIn, sharedType } from "./shared-tile.ts";
 
@@ -27,8 +28,11 @@ interface Operand {
 
 /** wmma. `wanted` narrows the choice of shape; 16x16 unless said. */
 export function wmmaOperator(wanted: Partial<MatrixInstruction> = {}): OperatorFactory {
-  return { name: "wmma", create: (types, facts) => createWmma(types, facts, wanted) };
+  const key = JSON.stringify(Object.entries(wanted).sort());
+  return operators(key, () => ({ name: "wmma", create: (types, facts) => createWmma(types, facts, wanted) }));
 }
+
+const operators: Interner<OperatorFactory> = interner();
 
 /** The wmma operator with square tiles. */
 export const wmmaSync: OperatorFactory = wmmaOperator();
