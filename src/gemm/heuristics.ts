@@ -61,9 +61,17 @@ const reservedBytes = 1024;
 /** Asynchronous copies of a thread in a K step: narrow ones of a large tile leave no registers to multiply with. */
 const mostCopies = 32;
 
+/** Elements that tiles may compute for each that the smallest tiles would: large ones stand far over a small matrix. */
+const mostWaste = 2;
+
+function tilesOver({ m, n }: { readonly m: number; readonly n: number }, block: GemmParams["block"]): number {
+  return Math.ceil(m / block.m) * Math.ceil(n / block.n);
+}
+
 /**
- * Params for a kind and a size; `repeats` is how often each tile is computed: by matrices of a batch, by parts of K. Of a few shapes, the largest whose tiles still occupy half of the multiprocessors and
- * which fits the device. Sizes beyond that play no part, so that many sizes share one module.
+ * Params for a kind and a size; `repeats` is how often each tile is computed: by matrices of a batch, by parts of K. Of a
+ * few shapes, the largest that fits the device, whose tiles still occupy half of the multiprocessors and do not stand far
+ * over the matrix. Sizes beyond that play no part, so that many sizes share one module.
  */
 export function chooseParams(
   kind: Omit<GemmKind, "params" | "schedule">,
@@ -86,9 +94,11 @@ export function chooseParams(
     const staged = withStages({ ...kind, schedule: assembly.name, params }, facts, assembly);
     if (staged !== undefined) fitting.push(staged);
   }
-  const busy = fitting.find(({ block }) => {
-    const tiles = Math.ceil(size.m / block.m) * Math.ceil(size.n / block.n);
-    return tiles * (size.repeats ?? 1) * 2 >= facts.machine.multiprocessors;
+  const computed = fitting.map(({ block }) => tilesOver(size, block) * block.m * block.n);
+  const least = Math.min(...computed);
+  const busy = fitting.find(({ block }, i) => {
+    const blocks = tilesOver(size, block) * (size.repeats ?? 1);
+    return blocks * 2 >= facts.machine.multiprocessors && computed[i]! <= mostWaste * least;
   });
   const chosen = busy ?? fitting.at(-1);
   if (chosen === undefined) {
