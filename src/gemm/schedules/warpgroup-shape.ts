@@ -1,0 +1,92 @@
+/**
+ * @file The shape of a warpgroup product: its instruction, tiles, stages and boxes.
+ */
+import { ArgumentError, UnsupportedError } from "../../errors.ts";
+import { byteSize } from "../../lang/index.ts";
+import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
+import type { GemmKind } from "../kind.ts";
+import { storeBytes, storesBoxes } from "./warpgroup-store.ts";
+import { dividesK } from "./work.ts";
+
+/** Bytes of a swizzled line: one K step of a K-major operand, 64 elements of 16 bits. */
+export const lineBytes = 128;
+/** Rows that one warpgroup multiplies. */
+export const groupRows = 64;
+export const threadsPerGroup = 128;
+
+/** Whether K is the contiguous direction of an operand. */
+export function kMajor(kind: Pick<GemmKind, "a" | "b">, operand: "a" | "b"): boolean {
+  return kind[operand].layout.major === (operand === "a" ? "row" : "column");
+}
+
+/** The instruction for a kind's types at its widest; undefined where the target has none. */
+export function instructionOf(
+  kind: Pick<GemmKind, "types">,
+  facts: TargetFacts,
+): MatrixInstruction | undefined {
+  const { a, b, accumulator } = kind.types;
+  return facts.warpgroupMma.find(
+    (candidate) =>
+      candidate.a === a.name && candidate.b === b.name && candidate.accumulator === accumulator.name,
+  );
+}
+
+/** The instruction at the width of a block's tile. */
+export function sized(kind: GemmKind, facts: TargetFacts): MatrixInstruction {
+  const instruction = instructionOf(kind, facts);
+  if (instruction === undefined) {
+    throw new UnsupportedError(
+      `${facts.name} has no warpgroup instruction for ${kind.types.a.name}·${kind.types.b.name}`,
+    );
+  }
+  return { ...instruction, n: kind.params.block.n };
+}
+
+/** Whether A goes through registers: something happens to its elements, or not all of them count. */
+export function inRegisters({ a, transforms }: Pick<GemmKind, "a" | "transforms">): boolean {
+  return transforms.a !== undefined || a.layout.counts !== undefined;
+}
+
+/** @throws ArgumentError for params that warpgroups do not take */
+export function check(kind: GemmKind, facts: TargetFacts): void {
+  if (dividesK(kind)) throw new ArgumentError("params.splitK: the warpgroup schedule does not divide K");
+  const { block: extents } = kind.params;
+  const depth = lineBytes / byteSize(kind.a.type);
+  const widest = instructionOf(kind, facts)?.n ?? 256;
+  if (extents.m % groupRows !== 0 || extents.m > 2 * groupRows) {
+    throw new ArgumentError(
+      `params.block.m is 64 or 128 with warpgroups (64 rows each, at most two), not ${extents.m}`,
+    );
+  }
+  if (extents.n % 64 !== 0 || extents.n > widest) {
+    throw new ArgumentError(
+      `params.block.n is a multiple of 64 up to ${widest} with warpgroups, not ${extents.n}`,
+    );
+  }
+  if (extents.k !== depth)
+    throw new ArgumentError(
+      `params.block.k is ${depth} with ${kind.a.type.name} in 128-byte lines, not ${extents.k}`,
+    );
+}
+
+/** Elements of one stage of each operand. */
+export function stageElements(kind: GemmKind): { readonly a: number; readonly b: number } {
+  const { m, n, k } = kind.params.block;
+  return { a: m * k, b: n * k };
+}
+
+/** Stages of the ring: as many as shared memory holds, up to eight. */
+export function stageCount(kind: GemmKind, facts: TargetFacts): number {
+  const { a, b } = stageElements(kind);
+  const bytes = a * byteSize(kind.a.type) + b * byteSize(kind.b.type);
+  // Beside the ring there are the boxes in which results leave, and a little for barriers and alignment.
+  const boxes = storesBoxes(kind) ? (kind.params.block.m / groupRows) * storeBytes : 0;
+  return Math.max(2, Math.min(8, Math.floor((facts.limits.sharedBytes - boxes - 2048) / bytes)));
+}
+
+/** Box of a tensor map: lines of 128 bytes, as many as one load brings. */
+export function boxOf(kind: GemmKind, operand: "a" | "b"): readonly number[] {
+  const { m, n, k } = kind.params.block;
+  const line = lineBytes / byteSize(kind[operand].type);
+  return kMajor(kind, operand) ? [line, operand === "a" ? m : n] : [line, k];
+}
