@@ -168,7 +168,14 @@ const everyMajors = ["NN", "NT", "TN", "TT"] as const;
 const operators = [
   { name: "warpgroup", options: {} },
   { name: "mma", options: { operator: mmaSync } },
+  { name: "mma, register-staged", options: { operator: mmaSync, schedule: "register-staged" } },
   { name: "wmma", options: { operator: wmmaSync } },
+] as const;
+
+/** What the library takes, and the schedule that was there before asynchronous copies. */
+const schedules = [
+  { name: "ours", options: {} },
+  { name: "register-staged", options: { schedule: "register-staged" } },
 ] as const;
 
 function square(
@@ -182,14 +189,15 @@ function square(
 
 /** Plain products in f32 with other tiles, to see what registers and occupancy are worth. */
 const plainWays = [
-  { name: "ours", options: {} },
+  ...schedules,
   {
     name: "two blocks",
     options: {
+      schedule: "register-staged",
       params: { block: { m: 128, n: 128, k: 16 }, warps: { m: 4, n: 2 }, groupRows: 8, residentBlocks: 2 },
     },
   },
-];
+] as const;
 
 export const gemmSuite: Suite = {
   name: "gemm",
@@ -229,8 +237,8 @@ export const gemmSuite: Suite = {
         ways: [{ name: "ours", options: { operator: mmaSync } }],
       },
       ...[4096, 8192].map((size) => square(f32, size, "NN", { ways: plainWays })),
-      square(tf32, 4096, "NT"),
-      square(f64, 4096, "NN"),
+      ...[4096, 8192].map((size) => square(tf32, size, "NT", { ways: schedules })),
+      square(f64, 4096, "NN", { ways: schedules }),
       ...[4096, 8192].map((size) => square(i8, size, "NT")),
     ].map((options) => item(backend, options)),
 };
