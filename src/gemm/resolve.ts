@@ -18,6 +18,7 @@ import {
   mapExtras,
 } from "./extras.ts";
 import { type GemmKind, scaleTypeOf } from "./kind.ts";
+import { factsOf } from "./layouts/layout.ts";
 import { dot4Packed, hasDot4 } from "./operators/dot4.ts";
 import { fma } from "./operators/fma.ts";
 import { hasMma, mmaSync } from "./operators/mma.ts";
@@ -141,6 +142,12 @@ export function resolve(
   if (options.operator?.ring === false && (Number(alpha) !== 1 || addend !== undefined)) {
     throw new ArgumentError(
       `gemm: alpha and C multiply and add, which the ${options.operator.name} operator does not; leave alpha at 1 and C out`,
+    );
+  }
+  const withOnes = [problem.a, problem.b].find(({ layout }) => factsOf(layout).ones === true);
+  if (options.operator?.ring === false && withOnes !== undefined) {
+    throw new UnsupportedError(
+      `gemm: ${withOnes.label} has the number 1 on its diagonal, which is not what the ${options.operator.name} operator multiplies by to change nothing; store the diagonal in the matrix`,
     );
   }
   const { transforms, predicate, extras: streams } = components(problem, options);

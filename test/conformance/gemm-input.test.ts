@@ -16,7 +16,18 @@ import {
   UnsupportedError,
   u32,
 } from "tilewright";
-import { auxiliary, fma, type GemmOptions, gemm, mmaSync, planGemm, wmmaSync } from "tilewright/gemm";
+import {
+  auxiliary,
+  fma,
+  type GemmOptions,
+  gemm,
+  maxPlus,
+  mmaSync,
+  planGemm,
+  semiringOperator,
+  triangular,
+  wmmaSync,
+} from "tilewright/gemm";
 import { input, kernel, output, thread } from "tilewright/lang";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -286,6 +297,17 @@ describe("factors and components", () => {
   });
   it("beta without C", async () => {
     await refuses(product({ beta: 2 }), ArgumentError, "beta = 2 needs a C to multiply");
+  });
+  it("ones on a diagonal where one is not neutral", async () => {
+    const unit = triangular(matrix(4, 4, f32), "lower", { unit: true });
+    const operator = semiringOperator(maxPlus);
+    await refuses(
+      gemm(unit, matrix(4, 4, f32), { operator }),
+      UnsupportedError,
+      /the number 1 on its diagonal/,
+    );
+    (await gemm(triangular(matrix(4, 4, f32), "lower"), matrix(4, 4, f32), { operator })).dispose();
+    (await gemm(unit, matrix(4, 4, f32), { operator: fma })).dispose();
   });
   it("a schedule that there is not, and one that cannot serve", async () => {
     await refuses(

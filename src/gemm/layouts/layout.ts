@@ -50,6 +50,8 @@ export interface LayoutFacts {
   readonly maskedBox?: boolean;
   /** Most elements of one access along the major direction; what alignment allows unless given. */
   readonly widest?: number;
+  /** Some elements are the number 1 without being stored: for operators whose sums are sums. */
+  readonly ones?: boolean;
   /** There is no array: loads are functions of coordinates and extras. */
   readonly pure?: boolean;
 }

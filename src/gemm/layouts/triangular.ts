@@ -27,7 +27,7 @@ function triangularLayout(dense: Layout, half: Half, unit: boolean): Layout {
     return {
       ...inside,
       // The diagonal is not what lies in memory.
-      facts: { ...factsOf(inside), maskedBox: false },
+      facts: { ...factsOf(inside), maskedBox: false, ones: true },
       counts,
       load(source, place, tile) {
         const values = separate(inside.load(source, place, tile)).map((value, e) => {
