@@ -15,7 +15,8 @@ import {
   softmaxStatistics,
 } from "tilewright/gemm";
 import { describe, expect, it } from "vitest";
-import { generator, normal } from "./gemm-cases.ts";
+import { operands } from "./exact-operands.ts";
+import { generator } from "./gemm-cases.ts";
 import { plain } from "./gemm-table.ts";
 import { onEveryDevice, poisoned } from "./table.ts";
 
@@ -45,20 +46,6 @@ function linesOf(
 }
 
 const linesFor = (m: number, n: number, axis: Axis): number => ({ row: m, column: n, all: 1 })[axis];
-
-/** Small multiples of 1/16, so that products are exact and sums nearly so. */
-function operands(m: number, n: number, k: number, seed: number) {
-  const random = generator(seed);
-  const values = (count: number): number[] =>
-    Array.from({ length: count }, () => Math.round(normal(random) * 8) / 16);
-  const [x, y] = [values(m * k), values(k * n)];
-  const product = Array.from({ length: m * n }, (_, at) => {
-    let sum = 0;
-    for (let i = 0; i < k; i++) sum += x[Math.floor(at / n) * k + i] * y[i * n + (at % n)];
-    return sum;
-  });
-  return { x, y, product };
-}
 
 function close(
   got: ArrayLike<number | bigint>,

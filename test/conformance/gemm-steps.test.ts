@@ -50,22 +50,15 @@ import {
   uses,
 } from "tilewright/gemm";
 import { describe, expect, it } from "vitest";
+import { operands } from "./exact-operands.ts";
 import { generator, normal } from "./gemm-cases.ts";
 import { onEveryDevice, poisoned } from "./table.ts";
 
 const soak = process.env.TILEWRIGHT_SOAK === "1";
 
-/** Matrices of small multiples of 1/16, whose products are exact. */
-function operands(device: Device, m: number, n: number, k: number, seed: number) {
-  const random = generator(seed);
-  const values = (count: number): number[] =>
-    Array.from({ length: count }, () => Math.round(normal(random) * 8) / 16);
-  const [x, y] = [values(m * k), values(k * n)];
-  const product = Array.from({ length: m * n }, (_, at) => {
-    let sum = 0;
-    for (let i = 0; i < k; i++) sum += x[Math.floor(at / n) * k + i] * y[i * n + (at % n)];
-    return sum;
-  });
+/** The same as arrays of f16. */
+function matrices(device: Device, m: number, n: number, k: number, seed: number) {
+  const { x, y, product } = operands(m, n, k, seed);
   return { a: device.array(f16, [m, k], x), b: device.array(f16, [k, n], y), product, x, y };
 }
 
@@ -190,7 +183,7 @@ onEveryDevice((device: () => Device) => {
     const random = generator(seed);
     const pick = (from: number, to: number): number => from + Math.floor(random() * (to - from + 1));
     const [m, n] = [pick(1, 40), schedule === "warpgroup" ? 8 * pick(1, 10) : pick(1, 40)];
-    const { a, b, product } = operands(device(), m, n, schedule === "warpgroup" ? 16 : pick(1, 20), seed);
+    const { a, b, product } = matrices(device(), m, n, schedule === "warpgroup" ? 16 : pick(1, 20), seed);
     const columnMajor = schedule === "register-staged" && random() < 0.4;
     const drawn = Array.from({ length: pick(0, 4) }, () =>
       draws[pick(0, draws.length - 1)]({ device: device(), m, n, random }),
@@ -228,7 +221,7 @@ onEveryDevice((device: () => Device) => {
     it.each(cases)("$name: nearest even, saturated, per column, per row, per tensor", async (type, of) => {
       if (missing(schedule)) return;
       const [m, n, k] = [19, 24, 16];
-      const { a, b, product } = operands(device(), m, n, k, 5);
+      const { a, b, product } = matrices(device(), m, n, k, 5);
       const columns = Array.from({ length: n }, (_, j) => 2 ** ((j % 9) - 1));
       const rows = Array.from({ length: m }, (_, i) => 2 ** ((i % 7) - 2));
       for (const [factor, by] of [
@@ -318,7 +311,7 @@ onEveryDevice((device: () => Device) => {
     };
     it.each([u8, u32])("which elements are positive: %s", async (type) => {
       if (missing(schedule)) return;
-      const { a, b, product } = operands(device(), m, n, k, 6);
+      const { a, b, product } = matrices(device(), m, n, k, 6);
       using mask = masks(type);
       using forward = await gemm(a, b, { schedule, type: f32, epilogue: [positiveMask(mask), relu] });
       expect(await bitsOf(mask)).toEqual(product.map((x) => x > 0));
@@ -327,7 +320,7 @@ onEveryDevice((device: () => Device) => {
     });
     it("dropout: the same choice on every schedule and for each form of mask, other seeds another", async () => {
       if (missing(schedule)) return;
-      const { a, b, product } = operands(device(), m, n, k, 7);
+      const { a, b, product } = matrices(device(), m, n, k, 7);
       const run = async (seed: number | DeviceArray, mask: DeviceArray, d?: DeviceArray) => {
         const options = { schedule, type: f32, epilogue: [dropout(0.25, { seed, mask })] } as const;
         const result = await gemm(
@@ -358,7 +351,7 @@ onEveryDevice((device: () => Device) => {
     const [m, n, k] = [17, 33, 7];
 
     it("on any stream", async () => {
-      const { a, b, x, y } = operands(device(), m, n, k, 9);
+      const { a, b, x, y } = matrices(device(), m, n, k, 9);
       const [rows, inner, columns] = [m, k, n].map((count) =>
         Array.from({ length: count }, (_, i) => (i % 5) + 1),
       );
@@ -381,7 +374,7 @@ onEveryDevice((device: () => Device) => {
     });
 
     it("share a kernel between other arrays and numbers", async () => {
-      const { a, b, product } = operands(device(), m, n, k, 10);
+      const { a, b, product } = matrices(device(), m, n, k, 10);
       const add: UsingFunction<"r" | "s"> = (x, { r, s }) => x.add(r).add(s);
       const plans = [];
       for (const [seed, s] of [
@@ -404,7 +397,7 @@ onEveryDevice((device: () => Device) => {
     });
 
     it("refuses what does not fit", async () => {
-      const { a, b } = operands(device(), m, n, k, 11);
+      const { a, b } = matrices(device(), m, n, k, 11);
       const short = device().array(f32, [n - 1]);
       const step = uses({ v: rowVector(short), s: 1 }, gain);
       await expect(gemm(a, b, { epilogue: [step] })).rejects.toThrow(
