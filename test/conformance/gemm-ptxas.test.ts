@@ -103,6 +103,14 @@ const kernels: readonly Kernel[] = [
   { name: "wgmma of bf16, transposed", targets: ["sm_90a"], type: bf16, layout: "tt", schedule: "warpgroup" },
   { name: "wgmma of i8", targets: ["sm_90a"], type: i8, layout: "nt", schedule: "warpgroup" },
   {
+    name: "wgmma of tf32",
+    targets: ["sm_90a"],
+    type: f32,
+    layout: "nt",
+    schedule: "warpgroup",
+    options: () => ({ compute: tf32 }),
+  },
+  {
     name: "wgmma of f16, A through registers",
     targets: ["sm_90a"],
     type: f16,

@@ -43,7 +43,9 @@ import {
   shared,
   subgroup,
   type TensorMap,
+  type TensorMapDescriptor,
   tensorMap,
+  tf32,
   thread,
   type Value,
   type Variable,
@@ -92,8 +94,8 @@ export function warpgroupKernel(kind: GemmKind): Kernel {
   const consumers = kind.params.block.m / groupRows;
   return kernel("gemm_warpgroup", {
     params: {
-      a: tensorMap(kind.a.type, boxOf(kind, "a"), lineBytes),
-      b: tensorMap(kind.b.type, boxOf(kind, "b"), lineBytes),
+      a: operandMap(kind, "a"),
+      b: operandMap(kind, "b"),
       ...(kind.c === undefined ? {} : { c: inout(kind.c.type, 0) }),
       d: output(kind.d.type, 0),
       ...(storesBoxes(kind) ? { boxes: tensorMap(kind.d.type, storeBox(kind), lineBytes) } : {}),
@@ -111,6 +113,12 @@ export function warpgroupKernel(kind: GemmKind): Kernel {
     blocksPerMultiprocessor: 1,
     body: (args, facts) => new WarpgroupBody(kind, args as unknown as WarpgroupArguments, facts).write(),
   });
+}
+
+/** The tensor map of an operand; f32 is rounded to tf32 on its way, because the instructions would cut its low bits off. */
+function operandMap(kind: GemmKind, operand: "a" | "b"): TensorMapDescriptor<StorageType> {
+  const rounding = kind.types[operand] === tf32 ? ({ rounding: "tf32" } as const) : {};
+  return tensorMap(kind[operand].type, boxOf(kind, operand), lineBytes, rounding);
 }
 
 /** Position in the ring, kept by each role for itself. */

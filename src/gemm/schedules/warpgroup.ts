@@ -1,7 +1,7 @@
 /**
  * @file The warpgroup schedule: when its kernel can serve, and what that is given.
  */
-import { byteSize } from "../../lang/index.ts";
+import { byteSize, f32, tf32 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { defaultEpilogue } from "../epilogues/epilogue.ts";
 import { stepArguments } from "../epilogues/step.ts";
@@ -33,7 +33,8 @@ function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts):
   for (const name of ["a", "b"] as const) {
     const operand = kind[name];
     const upper = name.toUpperCase();
-    if (operand.type !== kind.types[name])
+    const stored = kind.types[name] === tf32 ? f32 : kind.types[name];
+    if (operand.type !== stored)
       return `${upper} is stored as ${operand.type.name} and multiplied as ${kind.types[name].name}: it must pass through registers`;
     const { movement, maskedBox = false } = factsOf(operand.layout);
     if (movement !== "box" && !(maskedBox && name === "a"))
@@ -45,7 +46,7 @@ function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts):
     if (name === "a" && inRegisters(kind) && operand.type.bits !== 16)
       return `A's elements of type ${operand.type.name} are changed on their way, which warpgroups do with 16 bits`;
     if (operand.type.bits !== 16 && !kMajor(kind, name))
-      return `${operand.type.name} operands must have K contiguous, and ${upper} has not`;
+      return `warpgroups multiply ${kind.types[name].name} with K contiguous, and ${upper}'s elements are neighbours along ${name === "a" ? "M" : "N"}`;
   }
   if (kind.d.layout !== rowMajor) return "D is not row-major";
   if (kind.c !== undefined && kind.c.layout !== rowMajor) return "C is not row-major";
