@@ -4,6 +4,7 @@ import type { Suite } from "../suite.ts";
 export const suites: Readonly<Record<string, () => Promise<Suite>>> = {
   launch: async () => (await import("./launch.ts")).launchSuite,
   gemm: async () => (await import("./gemm.ts")).gemmSuite,
+  "matrix-vector": async () => (await import("./matrix-vector.ts")).matrixVectorSuite,
   alignment: async () => (await import("./alignment.ts")).alignmentSuite,
   "planned-launch": async () => (await import("./planned-launch.ts")).plannedLaunchSuite,
   copy: async () => (await import("./copy.ts")).copySuite,

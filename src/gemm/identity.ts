@@ -54,6 +54,7 @@ export function kindKey(kind: GemmKind): string {
     block.k,
     warps.m,
     warps.n,
+    warps.k,
     groupRows,
     params.stages,
     params.residentBlocks,

@@ -8,8 +8,8 @@ import type { Operator } from "./operators/operator.ts";
 export interface GemmParams {
   /** What one block computes, and its K step. */
   readonly block: { readonly m: number; readonly n: number; readonly k: number };
-  /** Warps of a block, along M and N. */
-  readonly warps: { readonly m: number; readonly n: number };
+  /** Warps of a block, along M and N; `k` of them share each K step with the matrix-vector schedule, 1 unless given. */
+  readonly warps: { readonly m: number; readonly n: number; readonly k?: number };
   /** Tile rows that blocks walk down before the next tile column: keeps B's columns in the L2 cache. */
   readonly groupRows: number;
   /** K steps that shared memory holds at once; by shared memory and schedule unless given. */
@@ -48,6 +48,10 @@ export function checkParams(params: GemmParams, operator: Operator, subgroupWidt
     if (size % unit !== 0)
       throw new ArgumentError(`params: ${name} = ${size} is no multiple of ${by} = ${unit}`);
   };
+  if ((warps.k ?? 1) !== 1)
+    throw new ArgumentError(
+      `params.warps.k = ${String(warps.k)}: only the matrix-vector schedule has such warps`,
+    );
   const { shape } = operator;
   multiple("block.m", block.m, `warps.m x the operator's m = ${warps.m} x ${shape.m}`, warps.m * shape.m);
   multiple("block.n", block.n, `warps.n x the operator's n = ${warps.n} x ${shape.n}`, warps.n * shape.n);

@@ -27,6 +27,7 @@ import { hasWmma, wmmaSync } from "./operators/wmma.ts";
 import type { GemmParams } from "./params.ts";
 import { everyStep, type Predicate } from "./predicate.ts";
 import { identical, type MatrixOperand, overlap, type Problem, problemOf, resultOperand } from "./problem.ts";
+import { matrixVectorSchedule } from "./schedules/matrix-vector.ts";
 import { multistageSchedule } from "./schedules/multistage.ts";
 import { registerStagedSchedule } from "./schedules/register-staged.ts";
 import type { GemmLaunch, Schedule, UnscheduledKind } from "./schedules/schedule.ts";
@@ -65,7 +66,7 @@ export interface GemmOptions {
   /** The inner product; tensor cores where there are any, unless given. */
   readonly operator?: OperatorFactory;
   /** How data moves; the fastest that everything else permits, unless given. */
-  readonly schedule?: "warpgroup" | "multistage" | "register-staged";
+  readonly schedule?: "matrix-vector" | "warpgroup" | "multistage" | "register-staged";
   readonly params?: GemmParams;
   /** Functions of elements and coordinates on the eight streams; {@link bound} gives one arrays and numbers of its own. */
   readonly transforms?: GivenTransforms;
@@ -88,7 +89,12 @@ export interface Resolved extends GemmLaunch {
 }
 
 /** Fastest first. */
-const schedules: readonly Schedule[] = [warpgroupSchedule, multistageSchedule, registerStagedSchedule];
+const schedules: readonly Schedule[] = [
+  matrixVectorSchedule,
+  warpgroupSchedule,
+  multistageSchedule,
+  registerStagedSchedule,
+];
 
 function factor(value: unknown, name: string, type: ElementType): number | bigint {
   if (typeof value !== "number" && typeof value !== "bigint") {
@@ -182,7 +188,7 @@ export function resolve(
     const { schedule, refused } = chooseSchedule(partial, launch, options, device.facts);
     const params = options.params ?? schedule.params(partial, launch, device.facts);
     const kind = { ...partial, schedule: schedule.name, params };
-    schedule.check(kind, device.facts);
+    schedule.check(kind, device.facts, launch);
     return { ...launch, kind, schedule, refused, result, ownD: given === undefined };
   } catch (error) {
     if (given === undefined) result.dispose();
@@ -269,7 +275,7 @@ function chooseSchedule(
         `gemm: no schedule ${JSON.stringify(given)}; there are ${schedules.map(({ name }) => name).join(", ")}`,
       );
     }
-    const reason = schedule.refusal(kind, launch, facts);
+    const reason = forgone(schedule, options) ?? schedule.refusal(kind, launch, facts);
     if (reason !== undefined)
       throw new UnsupportedError(`gemm: the ${given} schedule cannot serve: ${reason}`);
     return { schedule, refused };
@@ -277,10 +283,9 @@ function chooseSchedule(
   for (const schedule of schedules) {
     const last = schedule === schedules.at(-1);
     const reason =
-      options.operator !== undefined && schedule.ownOperator === true
-        ? `the ${options.operator.name} operator was asked for`
-        : (schedule.refusal(kind, launch, facts) ??
-          (last ? undefined : misfit(schedule, kind, options.params, facts)));
+      forgone(schedule, options) ??
+      schedule.refusal(kind, launch, facts) ??
+      (last ? undefined : misfit(schedule, kind, options.params, facts, launch));
     if (reason === undefined) return { schedule, refused };
     refused.push({ schedule: schedule.name, reason });
   }
@@ -289,16 +294,23 @@ function chooseSchedule(
   );
 }
 
+/** Why a schedule is out because of the operator that was asked for. */
+function forgone(schedule: Schedule, { operator }: GemmOptions): string | undefined {
+  if (operator === undefined || schedule.forgoes?.(operator) !== true) return undefined;
+  return `the ${operator.name} operator was asked for`;
+}
+
 /** Why params that were given do not fit a schedule; another may take them. */
 function misfit(
   schedule: Schedule,
   kind: UnscheduledKind,
   params: GemmParams | undefined,
   facts: TargetFacts,
+  launch: GemmLaunch,
 ): string | undefined {
   if (params === undefined) return undefined;
   try {
-    schedule.check({ ...kind, schedule: schedule.name, params }, facts);
+    schedule.check({ ...kind, schedule: schedule.name, params }, facts, launch);
     return undefined;
   } catch (error) {
     if (error instanceof ArgumentError) return error.message;

@@ -49,6 +49,8 @@ import { closedTransforms } from "./transforms.ts";
 
 /** Threads of a block of the kernel that adds. */
 const threads = 256;
+/** Parts that a thread of it loads before it adds the first. */
+const loadsUnderWay = 4;
 /** Elements of K that are worth a part: below, the second kernel costs more than it saves. */
 const shortestPart = 512;
 
@@ -82,7 +84,7 @@ export function repeatsOf(kind: UnscheduledKind, { batch, k }: GemmLaunch): numb
 }
 
 /** Whether parts of K would be equal work. */
-function mayDivide(kind: UnscheduledKind): boolean {
+export function mayDivide(kind: UnscheduledKind): boolean {
   const whole = [kind.a.layout, kind.b.layout].every(({ steps }) => steps === undefined);
   return undividable(kind) === undefined && kind.predicate === everyStep && whole;
 }
@@ -316,13 +318,21 @@ class AddedRun {
     const scale = scaleTypeOf(kind.types.accumulator);
     const held = variables(scale, count, 0);
     const within = matrixStart(line, args.leadingSums).add(first.to(index));
-    loop(args.parts, (part) => {
-      const matrix = part.mul(args.batches).add(batch);
-      const loaded = load(args.sums, matrixStart(matrix, args.strideSums).add(within), count);
+    const part = (number: Value<I32>): readonly AnyValue[] => {
+      const matrix = number.mul(args.batches).add(batch);
+      return load(args.sums, matrixStart(matrix, args.strideSums).add(within), count);
+    };
+    const add = (loaded: readonly AnyValue[]): void =>
       held.forEach((sum, e) => {
         sum.value = binary("add", sum.value, loaded[e].to(scale));
       });
+    // Few threads wait long for each load: several are under way before the first is added.
+    const whole = args.parts.sub(args.parts.rem(loadsUnderWay));
+    loop({ to: whole, step: loadsUnderWay }, (first) => {
+      const loaded = Array.from({ length: loadsUnderWay }, (_, i) => part(first.add(i)));
+      loaded.forEach(add);
     });
+    loop({ from: whole, to: args.parts }, (number) => add(part(number)));
     return held.map(({ value }) => value);
   }
 

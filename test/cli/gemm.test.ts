@@ -204,7 +204,7 @@ describe("tilewright gemm", () => {
       alpha: 2,
       beta: 0,
       route: {
-        schedule: "multistage",
+        schedule: "matrix-vector",
         operator: expect.any(String),
         block: { m: expect.any(Number), n: expect.any(Number), k: expect.any(Number) },
         multiplied: ["u8", "i8"],

@@ -313,7 +313,7 @@ describe("factors and components", () => {
     await refuses(
       product({ schedule: "fast" as never }),
       ArgumentError,
-      'no schedule "fast"; there are warpgroup, multistage, register-staged',
+      'no schedule "fast"; there are matrix-vector, warpgroup, multistage, register-staged',
     );
     await refuses(product({ schedule: "warpgroup", operator: fma }), UnsupportedError, /warpgroup/);
   });

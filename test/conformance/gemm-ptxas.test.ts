@@ -24,6 +24,8 @@ const { available } = requirement("ptxas");
 /** A product of large square matrices: `options` may want arrays of the device. */
 interface Kernel {
   readonly name: string;
+  /** Columns of B, where they are few. */
+  readonly vectors?: number;
   readonly targets: readonly NvidiaTargetName[];
   readonly type: StorageType;
   readonly layout?: "nn" | "nt" | "tn" | "tt";
@@ -87,6 +89,25 @@ const kernels: readonly Kernel[] = [
     schedule: "register-staged",
     options: () => ({ operator: wmmaSync, schedule: "register-staged" }),
   },
+  ...([1, 4, 8] as const).flatMap((vectors) =>
+    (["nt", "tn"] as const).map(
+      (layout): Kernel => ({
+        name: `matrix by ${vectors} vectors of f16, ${layout}`,
+        targets: ["sm_75", "sm_90a"],
+        type: f16,
+        layout,
+        vectors,
+        schedule: "matrix-vector",
+      }),
+    ),
+  ),
+  {
+    name: "matrix by a vector of f64",
+    targets: ["sm_80"],
+    type: f64,
+    vectors: 1,
+    schedule: "matrix-vector",
+  },
   { name: "multistage fma of f32", targets: ["sm_80"], type: f32, schedule: "multistage" },
   { name: "multistage mma of f16", targets: ["sm_80", "sm_89"], type: f16, schedule: "multistage" },
   {
@@ -136,13 +157,15 @@ const kernels: readonly Kernel[] = [
   },
 ];
 
-async function textOf({ type, layout = "nn", options }: Kernel, target: NvidiaTargetName, schedule: string) {
+async function textOf(
+  { type, layout = "nn", vectors = size, options }: Kernel,
+  target: NvidiaTargetName,
+  schedule: string,
+) {
   using device = createPaperDevice(nvidiaTarget(target));
-  const matrix = (order: string): DeviceArray => {
-    const array = device.empty(type, [size, size]);
-    return order === "t" ? array.transposed : array;
-  };
-  const plan = await planGemm(matrix(layout[0]!), matrix(layout[1]!), options?.(device) ?? {});
+  const matrix = (order: string, columns: number): DeviceArray =>
+    order === "t" ? device.empty(type, [columns, size]).transposed : device.empty(type, [size, columns]);
+  const plan = await planGemm(matrix(layout[0]!, size), matrix(layout[1]!, vectors), options?.(device) ?? {});
   expect(plan.kind.schedule).toBe(schedule);
   return plan.compiled!.text;
 }

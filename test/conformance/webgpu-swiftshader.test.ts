@@ -84,6 +84,16 @@ describe.skipIf(!requirement("swiftshader").available)("WebGPU on SwiftShader", 
       }
     });
 
+    it("of a matrix and few vectors, with native and emulated subgroups", { timeout: minutes }, async () => {
+      const emulated = deviceOf(await openSwiftShaderBackend({ emulateSubgroups: true, subgroupWidth: 8 }));
+      const options = { schedule: "matrix-vector" } as const;
+      const rest = { k: 131, a: f32, lineMultiple: 16, beta: 1, options } as const;
+      await checkGemm(emulated, { ...rest, m: 3, n: 37 });
+      for (const layout of ["nn", "tt"] as const) await checkGemm(device, { ...rest, m: 37, n: 1, layout });
+      await checkGemm(device, { m: 2, n: 21, k: 40, a: f16, d: f32, padding: 1, options });
+      emulated.dispose();
+    });
+
     it("of bytes by packed dot products", async () => {
       const operator = dot4Operator({ laneRows: 2, laneColumns: 2, rows: 2, columns: 2, depth: 4 });
       const params = { block: { m: 8, n: 8, k: 8 }, warps: { m: 2, n: 2 }, groupRows: 2 };

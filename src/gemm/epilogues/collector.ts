@@ -9,19 +9,17 @@ import {
   type AnyValue,
   type AnyVariable,
   type Bool,
-  type Condition,
   constant,
   type GlobalArray,
   type I32,
   i32,
   index,
   type StorageType,
-  select,
-  subgroup,
   type Value,
   variable,
   when,
 } from "../../lang/index.ts";
+import { acrossLanes, type Exchanged, type Line, type State } from "./across-lanes.ts";
 import type { Collection, ReductionAxis } from "./reduction.ts";
 import { partialsOf, type StepKind } from "./step.ts";
 import type { StepRun } from "./step-operand.ts";
@@ -63,14 +61,6 @@ export interface CollectorContext {
 export interface PartExtents {
   readonly rows: number;
   readonly columns: number;
-}
-
-type State = readonly AnyValue[];
-
-/** A state and which line it is of, on top of what the lane decides. */
-interface Line {
-  readonly offset: number;
-  readonly state: State;
 }
 
 interface Open {
@@ -174,9 +164,10 @@ export class Collectors {
 
   #acrossLanes(collects: Collection, lines: readonly Line[]): Exchanged {
     const { fastest, R, C } = this.context.grid;
-    if (collects.axis === "all") return acrossLanes(collects, lines, R * C, 1);
+    const { reduction } = collects;
+    if (collects.axis === "all") return acrossLanes(reduction, lines, R * C, 1);
     const [size, along] = collects.axis === "row" ? ([C, "C"] as const) : ([R, "R"] as const);
-    return acrossLanes(collects, lines, size, fastest === along ? 1 : fastest === "C" ? C : R);
+    return acrossLanes(reduction, lines, size, fastest === along ? 1 : fastest === "C" ? C : R);
   }
 
   /** One line's state to its place among the partial ones: [component][part][line]. */
@@ -212,87 +203,4 @@ interface PartialPlace {
   readonly slots: Value<I32>;
   /** Whether the part has elements along the axis; across it, lines tell. */
   readonly inside: Value<Bool>;
-}
-
-interface Exchanged {
-  readonly lines: readonly Line[];
-  /** What the lane adds to the lines' offsets. */
-  readonly shift: Value<I32> | undefined;
-  /** Whether the lane stores them. */
-  readonly owner: Condition;
-}
-
-const isPowerOfTwo = (x: number): boolean => (x & (x - 1)) === 0;
-
-/**
- * Joins each line's states over `size` lanes that lie `stride` apart. While there are several lines, lanes exchange halves of
- * them, so that each ends up with its own share of the lines instead of all lanes with all of them.
- */
-function acrossLanes(
-  { reduction }: Collection,
-  lines: readonly Line[],
-  size: number,
-  stride: number,
-): Exchanged {
-  if (!isPowerOfTwo(size) || !isPowerOfTwo(stride)) return inTurn(reduction, lines, size, stride);
-  const { lane } = subgroup;
-  let held = lines;
-  let shift: Value<I32> | undefined;
-  let owner: Condition = true;
-  for (let distance = size / 2; distance >= 1; distance /= 2) {
-    const mask = distance * stride;
-    const upper = lane.and(mask).ne(0);
-    const gap = halvesApart(held);
-    if (gap === undefined) {
-      held = held.map(({ offset, state }) => ({
-        offset,
-        state: reduction.combine(
-          state,
-          state.map((x) => subgroup.shuffleXor(x, mask)),
-        ),
-      }));
-      owner = upper.not().and(owner);
-      continue;
-    }
-    const half = held.length / 2;
-    held = held.slice(0, half).map(({ offset, state }, l) => {
-      const other = held[l + half].state;
-      const kept = state.map((x, c) => select(upper, other[c], x));
-      const sent = state.map((x, c) => subgroup.shuffleXor(select(upper, x, other[c]) as AnyValue, mask));
-      return { offset, state: reduction.combine(kept, sent) };
-    });
-    const moved = select(upper, constant(lane.type, gap), 0);
-    shift = shift === undefined ? moved : shift.add(moved);
-  }
-  return { lines: held, shift, owner };
-}
-
-/** How far the second half of the lines lies behind the first, if it is the same for all. */
-function halvesApart(lines: readonly Line[]): number | undefined {
-  const half = lines.length / 2;
-  if (!Number.isInteger(half)) return undefined;
-  const gap = lines[half].offset - lines[0].offset;
-  return lines.slice(0, half).every(({ offset }, l) => lines[l + half].offset - offset === gap)
-    ? gap
-    : undefined;
-}
-
-/** The same for numbers of lanes that are no powers of two: each lane gathers its group's states one after another. */
-function inTurn(
-  reduction: Collection["reduction"],
-  lines: readonly Line[],
-  size: number,
-  stride: number,
-): Exchanged {
-  const { lane, size: width } = subgroup;
-  const member = lane.div(stride).rem(size);
-  const first = lane.sub(member.mul(stride));
-  const joined = lines.map(({ offset, state }) => {
-    const of = (which: number): State =>
-      state.map((x) => subgroup.shuffle(x, first.add(which * stride).min(width - 1)));
-    let sum = of(0);
-    for (let which = 1; which < size; which++) sum = reduction.combine(sum, of(which));
-    return { offset, state: sum };
-  });
-  return { lines: joined, shift: undefined, owner: member.eq(0) };
 }

@@ -67,6 +67,7 @@ export function semiringOperator(semiring: Semiring, shape?: FmaShape): Operator
   return own(`${plain}${lanes}`, (name) => ({
     name,
     ring: semiring === plusTimes,
+    ...(shape === undefined ? { semiring } : {}),
     create: (types, facts) => createFma(types, facts, shape ?? defaultShape(facts.subgroup.width), semiring),
   }));
 }

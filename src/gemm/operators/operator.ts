@@ -5,6 +5,7 @@ import type { AnyValue, ElementType, SharedMemory, StorageType } from "../../lan
 import type { TargetFacts } from "../../target/facts.ts";
 import type { Coordinate, Tile } from "../../tile/index.ts";
 import type { Layout } from "../layouts/layout.ts";
+import type { Semiring } from "./semiring.ts";
 
 /** A matrix tile in shared memory, as an operator finds it. */
 export interface SharedTile {
@@ -84,5 +85,7 @@ export interface OperatorFactory {
   readonly name: string;
   /** False where sums are no sums: then alpha and C, which multiply and add, are refused. */
   readonly ring?: boolean;
+  /** What products are made of, where the lanes' own arithmetic makes them in any grid of lanes: then other schedules may, too. */
+  readonly semiring?: Semiring;
   create(types: OperatorTypes, facts: TargetFacts): Operator;
 }

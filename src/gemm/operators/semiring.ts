@@ -11,6 +11,8 @@ export interface Semiring {
   readonly name: string;
   zero(type: ElementType): number;
   accumulate(a: AnyValue, b: AnyValue, sum: AnyValue): AnyValue;
+  /** x ⊕ y, for schedules that join sums made apart; one without it is summed in one piece. */
+  add?(x: AnyValue, y: AnyValue): AnyValue;
 }
 
 /** The ordinary product of matrices. */
@@ -18,6 +20,7 @@ export const plusTimes: Semiring = {
   name: "plus-times",
   zero: () => 0,
   accumulate: (a, b, sum) => fusedMultiplyAdd(a, b, sum),
+  add: (x, y) => binary("add", x, y),
 };
 
 /**
@@ -33,6 +36,7 @@ export const maxPlus: Semiring = {
   name: "max-plus",
   zero: (type) => -unreachable(type),
   accumulate: (a, b, sum) => binary("max", binary("add", a, b), sum),
+  add: (x, y) => binary("max", x, y),
 };
 
 /** Shortest paths: sums under min. */
@@ -40,6 +44,7 @@ export const minPlus: Semiring = {
   name: "min-plus",
   zero: unreachable,
   accumulate: (a, b, sum) => binary("min", binary("add", a, b), sum),
+  add: (x, y) => binary("min", x, y),
 };
 
 /** Reachability, bit by bit of integers. */
@@ -47,4 +52,5 @@ export const orAnd: Semiring = {
   name: "or-and",
   zero: () => 0,
   accumulate: (a, b, sum) => binary("or", binary("and", a, b), sum),
+  add: (x, y) => binary("or", x, y),
 };

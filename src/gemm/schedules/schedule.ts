@@ -8,6 +8,7 @@ import type { PartExtents } from "../epilogues/collector.ts";
 import type { EpilogueStep } from "../epilogues/step.ts";
 import type { ExtraArgument, ExtrasOf } from "../extras.ts";
 import type { GemmKind } from "../kind.ts";
+import type { OperatorFactory } from "../operators/operator.ts";
 import type { GemmParams } from "../params.ts";
 import type { MatrixOperand, Problem } from "../problem.ts";
 import type { PlanSurroundings } from "../stages.ts";
@@ -33,14 +34,14 @@ export interface GemmLaunch {
 /** A way of moving data through a block. */
 export interface Schedule {
   readonly name: string;
-  /** Whether it multiplies in a way of its own, so that asking for an operator asks for another schedule. */
-  readonly ownOperator?: boolean;
+  /** Whether it multiplies in a way of its own, so that asking for this operator asks for another schedule. */
+  forgoes?(operator: OperatorFactory): boolean;
   /** Why this schedule cannot serve; undefined when it can. */
   refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): string | undefined;
   /** Params for those who give none. */
   params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): GemmParams;
-  /** @throws ArgumentError for params that do not fit this schedule */
-  check(kind: GemmKind, facts: TargetFacts): void;
+  /** @throws ArgumentError for params that do not fit this schedule or the launch's sizes */
+  check(kind: GemmKind, facts: TargetFacts, launch: GemmLaunch): void;
   kernel(kind: GemmKind): Kernel;
   /** Host arguments of the kernel by parameter name. */
   arguments(kind: GemmKind, launch: GemmLaunch): Readonly<Record<string, unknown>>;

@@ -85,7 +85,7 @@ function lines({ array, layout }: InputOperand): unknown {
 /** Tensor maps, a ring of stages, a producer and consumer warpgroups, resident blocks. */
 export const warpgroupSchedule: Schedule = {
   name: "warpgroup",
-  ownOperator: true,
+  forgoes: () => true,
   refusal,
   params,
   check,
