@@ -49,6 +49,8 @@ interface Options {
   /** Unused elements at the end of A's lines, and of every line. */
   readonly paddingA?: number;
   readonly padding?: number;
+  /** Matrices of A and D, row-major; of B as many, or one for all. */
+  readonly batch?: { readonly count: number; readonly sharedB: boolean };
   /** Our ways; each is a contender. */
   readonly ways?: readonly { readonly name: string; readonly options: GemmOptions }[];
 }
@@ -73,33 +75,39 @@ function matrix(
   length: number,
   padding: number,
   seed: number,
+  matrices = 1,
 ): { readonly whole: DeviceArray; readonly view: DeviceArray } {
   const leading = length + padding;
   const values = normalValues(distinct, seed);
   const scaled =
     type.class === "float" ? values : values.map((x) => Math.max(-127, Math.min(127, Math.round(x * 40))));
-  const host = new Float32Array(lines * leading);
+  const host = new Float32Array(matrices * lines * leading);
   for (let i = 0; i < host.length; i += distinct)
     host.set(scaled.subarray(0, Math.min(distinct, host.length - i)), i);
-  const whole = device.array(type, [lines, leading], host);
-  return { whole, view: whole.slice([], [0, length]) };
+  const whole = device.array(type, [matrices * lines, leading], host);
+  const view = whole.slice([], [0, length]);
+  return { whole, view: matrices === 1 ? view : view.reshape([matrices, lines, length]) };
 }
 
 function item(backend: CudaBackend, options: Options): WorkItem {
-  const { product, m, n, k, majors, suffix = "", epilogue, paddingA = 0, padding = 0 } = options;
+  const { product, m, n, k, majors, suffix = "", epilogue, paddingA = 0, padding = 0, batch } = options;
+  const count = batch?.count ?? 1;
+  const several = batch === undefined ? "" : `${count} of `;
   return {
-    id: `${product.name} ${m} x ${n} x ${k} ${majors}${suffix}`,
-    operations: 2 * m * n * k,
+    id: `${product.name} ${several}${m} x ${n} x ${k} ${majors}${suffix}`,
+    operations: 2 * count * m * n * k,
     limit: product.limit,
     prepare: async () => {
       const device = deviceOf(backend);
       const operand: StorageType = types[product.operand];
       const result: StorageType = types[product.result];
       const [ta, tb] = [majors[0] === "T", majors[1] === "T"];
-      const a = matrix(device, operand, ta ? k : m, ta ? m : k, paddingA + padding, 1);
-      const b = matrix(device, operand, tb ? n : k, tb ? k : n, padding, 2);
-      const ours = device.empty(result, [m, n + padding]);
-      const theirs = device.empty(result, [m, n + padding]);
+      const a = matrix(device, operand, ta ? k : m, ta ? m : k, paddingA + padding, 1, count);
+      const matricesB = batch?.sharedB === true ? 1 : count;
+      const b = matrix(device, operand, tb ? n : k, tb ? k : n, padding, 2, matricesB);
+      const outer = batch === undefined ? [] : [count];
+      const ours = device.empty(result, [...outer, m, n + padding]);
+      const theirs = device.empty(result, [...outer, m, n + padding]);
       const offsets = device.array(
         result.class === "float" ? result : types.f32,
         [n],
@@ -110,7 +118,7 @@ function item(backend: CudaBackend, options: Options): WorkItem {
       const contenders: Contender[] = [];
       for (const way of options.ways ?? [{ name: "ours", options: {} }]) {
         const plan = await planGemm(ta ? a.view.transposed : a.view, tb ? b.view.transposed : b.view, {
-          d: ours.slice([], [0, n]),
+          d: ours.slice(...outer.map(() => undefined), undefined, [0, n]),
           epilogue: steps,
           ...(product.compute === "tf32" ? { compute: types.tf32 } : {}),
           ...way.options,
@@ -140,9 +148,11 @@ function item(backend: CudaBackend, options: Options): WorkItem {
           buffer: b.whole.allocation.buffer,
           leading: b.whole.shape[1]!,
           transposed: tb,
+          ...(matricesB < count ? { batchStride: 0 } : {}),
         },
         d: { type: product.result, buffer: theirs.allocation.buffer, leading: n + padding },
         compute: product.compute,
+        ...(batch === undefined ? {} : { batch: count }),
         ...(epilogue === undefined ? {} : { epilogue, bias: offsets.allocation.buffer }),
       });
       contenders.push({
@@ -186,6 +196,15 @@ function square(
 ): Options {
   return { product, m: size, n: size, k: size, majors, ...more };
 }
+
+/** Long sums of few tiles: K in parts as the library takes them, and whole. */
+const parts = [
+  { name: "ours", options: {} },
+  {
+    name: "K whole",
+    options: { params: { block: { m: 128, n: 64, k: 64 }, warps: { m: 8, n: 1 }, groupRows: 16 } },
+  },
+] as const;
 
 /** Plain products in f32 with other tiles, to see what registers and occupancy are worth. */
 const plainWays = [
@@ -240,5 +259,9 @@ export const gemmSuite: Suite = {
       ...[4096, 8192].map((size) => square(tf32, size, "NT", { ways: schedules })),
       square(f64, 4096, "NN", { ways: schedules }),
       ...[4096, 8192].map((size) => square(i8, size, "NT")),
+      { ...square(f16, 1024, "NN"), batch: { count: 32, sharedB: false } },
+      { ...square(f16, 1024, "NN"), batch: { count: 32, sharedB: true }, suffix: ", one B" },
+      { ...square(f16, 2048, "NN"), k: 128, batch: { count: 64, sharedB: false } },
+      ...[4096, 16384, 65536].map((k) => ({ ...square(f16, 512, "NN"), k, ways: parts })),
     ].map((options) => item(backend, options)),
 };

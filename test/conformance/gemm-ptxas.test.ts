@@ -30,6 +30,8 @@ interface Kernel {
   readonly type: StorageType;
   readonly layout?: "nn" | "nt" | "tn" | "tt";
   readonly schedule: string;
+  /** Matrices of A, for all of which there is one B. */
+  readonly batch?: number;
   readonly options?: (device: Device) => GemmOptions;
 }
 
@@ -132,6 +134,16 @@ const kernels: readonly Kernel[] = [
     options: () => ({ compute: tf32 }),
   },
   {
+    name: "wgmma of f16 in a batch with K in parts",
+    targets: ["sm_90a"],
+    type: f16,
+    schedule: "warpgroup",
+    batch: 3,
+    options: () => ({
+      params: { block: { m: 128, n: 256, k: 64 }, warps: { m: 8, n: 1 }, groupRows: 16, splitK: 2 },
+    }),
+  },
+  {
     name: "wgmma of f16, A through registers",
     targets: ["sm_90a"],
     type: f16,
@@ -158,14 +170,15 @@ const kernels: readonly Kernel[] = [
 ];
 
 async function textOf(
-  { type, layout = "nn", vectors = size, options }: Kernel,
+  { type, layout = "nn", vectors = size, batch, options }: Kernel,
   target: NvidiaTargetName,
   schedule: string,
 ) {
   using device = createPaperDevice(nvidiaTarget(target));
   const matrix = (order: string, columns: number): DeviceArray =>
     order === "t" ? device.empty(type, [columns, size]).transposed : device.empty(type, [size, columns]);
-  const plan = await planGemm(matrix(layout[0]!, size), matrix(layout[1]!, vectors), options?.(device) ?? {});
+  const a = batch === undefined ? matrix(layout[0]!, size) : device.empty(type, [batch, size, size]);
+  const plan = await planGemm(a, matrix(layout[1]!, vectors), options?.(device) ?? {});
   expect(plan.kind.schedule).toBe(schedule);
   return plan.compiled!.text;
 }

@@ -22,30 +22,18 @@ import {
   barrierInitFence,
   barriers,
   block,
-  byteSize,
   type Condition,
   constant,
   grid,
   type I32,
   i32,
-  index,
-  inout,
   type Kernel,
   kernel,
   loop,
   loopWhile,
-  output,
   roles,
-  type SharedMatrixOperand,
-  type SharedMemory,
-  type StorageType,
   select,
-  shared,
   subgroup,
-  type TensorMap,
-  type TensorMapDescriptor,
-  tensorMap,
-  tf32,
   thread,
   type Value,
   type Variable,
@@ -58,67 +46,37 @@ import {
   when,
 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
-import { stepOperands, stepParameters } from "../epilogues/step.ts";
-import { allExtraParameters, allExtraValues, type ExtrasOf, type ExtraValue } from "../extras.ts";
-import { type GemmKind, scaleTypeOf } from "../kind.ts";
+import { allExtraValues, type ExtrasOf, type ExtraValue } from "../extras.ts";
+import type { GemmKind } from "../kind.ts";
 import type { StepSequence } from "../predicate.ts";
 import { closedTransforms, type Transforms } from "../transforms.ts";
 import { countedSteps, everyStepCounts } from "./counted-steps.ts";
 import { counting, maskOutside } from "./staged-copy.ts";
-import { tilePlace } from "./tile-order.ts";
+import { tileCount, tilePlace } from "./tile-order.ts";
+import { tileArguments, type WarpgroupArguments, warpgroupParameters } from "./warpgroup-interface.ts";
+import { StagedOperand } from "./warpgroup-operands.ts";
 import { type ElementChange, RegisterOperand } from "./warpgroup-registers.ts";
 import {
-  boxOf,
   check,
   groupRows,
   inRegisters,
   kMajor,
-  lineBytes,
   sized,
   stageCount,
-  stageElements,
   threadsPerGroup,
 } from "./warpgroup-shape.ts";
-import { type StoreArguments, storeBox, storesBoxes, WarpgroupStore } from "./warpgroup-store.ts";
-
-/** What the body receives. */
-interface WarpgroupArguments extends StoreArguments {
-  readonly a: TensorMap<StorageType>;
-  readonly b: TensorMap<StorageType>;
-  readonly k: Value<I32>;
-}
+import { finishStores, type StoreResources, storeResources, WarpgroupStore } from "./warpgroup-store.ts";
+import { dividesK, type Work, workOf } from "./work.ts";
 
 /** The kernel of a kind. */
 export function warpgroupKernel(kind: GemmKind): Kernel {
-  const scale = scaleTypeOf(kind.types.accumulator) as typeof i32;
   const consumers = kind.params.block.m / groupRows;
   return kernel("gemm_warpgroup", {
-    params: {
-      a: operandMap(kind, "a"),
-      b: operandMap(kind, "b"),
-      ...(kind.c === undefined ? {} : { c: inout(kind.c.type, 0) }),
-      d: output(kind.d.type, 0),
-      ...(storesBoxes(kind) ? { boxes: tensorMap(kind.d.type, storeBox(kind), lineBytes) } : {}),
-      m: i32,
-      n: i32,
-      k: i32,
-      ...(kind.c === undefined ? {} : { leadingC: index }),
-      leadingD: index,
-      alpha: scale,
-      ...(kind.c === undefined ? {} : { beta: scale }),
-      ...stepParameters(kind.steps),
-      ...allExtraParameters(kind.extras),
-    },
+    params: warpgroupParameters(kind),
     block: (consumers + 1) * threadsPerGroup,
     blocksPerMultiprocessor: 1,
     body: (args, facts) => new WarpgroupBody(kind, args as unknown as WarpgroupArguments, facts).write(),
   });
-}
-
-/** The tensor map of an operand; f32 is rounded to tf32 on its way, because the instructions would cut its low bits off. */
-function operandMap(kind: GemmKind, operand: "a" | "b"): TensorMapDescriptor<StorageType> {
-  const rounding = kind.types[operand] === tf32 ? ({ rounding: "tf32" } as const) : {};
-  return tensorMap(kind[operand].type, boxOf(kind, operand), lineBytes, rounding);
 }
 
 /** Position in the ring, kept by each role for itself. */
@@ -143,17 +101,24 @@ class RingPosition {
   }
 }
 
+/** An output tile that a block computes. */
+interface OutputTile extends Work {
+  /** Its first element in its matrix. */
+  readonly row: Value<I32>;
+  readonly column: Value<I32>;
+}
+
 class WarpgroupBody {
   readonly #stages: number;
-  readonly #a: SharedMemory<StorageType>;
-  readonly #b: SharedMemory<StorageType>;
+  readonly #a: StagedOperand;
+  readonly #b: StagedOperand;
   readonly #full: BarrierArray;
   readonly #empty: BarrierArray;
   readonly #steps: Value<I32>;
-  readonly #tiles: Value<I32>;
-  readonly #store: WarpgroupStore;
+  readonly #tilesEach: Value<I32>;
+  readonly #store: StoreResources;
+  readonly #extras: ExtrasOf<ExtraValue>;
   readonly #counted: StepSequence;
-  readonly #change: ElementChange | undefined;
 
   constructor(
     private readonly kind: GemmKind,
@@ -162,21 +127,16 @@ class WarpgroupBody {
   ) {
     check(kind, facts);
     const { block: extents } = kind.params;
-    const elements = stageElements(kind);
     this.#stages = stageCount(kind, facts);
-    // 128-byte swizzle patterns repeat every 1024 bytes, and descriptors count from there.
-    this.#a = shared(kind.a.type, this.#stages * elements.a, 1024);
-    this.#b = shared(kind.b.type, this.#stages * elements.b, 1024);
-    const steps = stepOperands(kind.steps, args as unknown as Readonly<Record<string, unknown>>);
-    const extras = allExtraValues(kind.extras, args as unknown as Readonly<Record<string, unknown>>);
-    const transforms = closedTransforms(kind.transforms, extras, args);
-    this.#store = new WarpgroupStore(kind, args, steps, transforms, extents.m / groupRows);
+    this.#a = new StagedOperand(kind, "a", this.#stages);
+    this.#b = new StagedOperand(kind, "b", this.#stages);
+    this.#extras = allExtraValues(kind.extras, args as unknown as Readonly<Record<string, unknown>>);
+    this.#store = storeResources(kind, args, extents.m / groupRows);
     this.#full = barriers(this.#stages);
     this.#empty = barriers(this.#stages);
     this.#steps = args.k.ceilDiv(extents.k);
-    this.#tiles = args.m.ceilDiv(extents.m).mul(args.n.ceilDiv(extents.n));
-    this.#counted = countedSteps(kind, extras);
-    this.#change = inRegisters(kind) ? elementChange(kind, transforms, extras, args) : undefined;
+    this.#tilesEach = tileCount(kind.params, args.m, args.n);
+    this.#counted = countedSteps(kind, this.#extras);
   }
 
   write(): void {
@@ -184,7 +144,7 @@ class WarpgroupBody {
     when(thread.index.eq(0), () => {
       for (let stage = 0; stage < this.#stages; stage++) {
         this.#full.initialise(stage, 1);
-        this.#empty.initialise(stage, consumers * (this.#change === undefined ? 1 : 4));
+        this.#empty.initialise(stage, consumers * (inRegisters(this.kind) ? 4 : 1));
       }
       barrierInitFence();
     });
@@ -195,10 +155,14 @@ class WarpgroupBody {
     ]);
   }
 
-  #eachTile(body: (row: Value<I32>, column: Value<I32>) => void): void {
-    loop({ from: block.id.x, to: this.#tiles, step: grid.size.x }, (tile) => {
-      const { row, column } = tilePlace(this.kind.params, this.args.m, this.args.n, tile);
-      body(row, column);
+  #eachTile(body: (tile: OutputTile) => void): void {
+    const { kind, args } = this;
+    const each = this.#tilesEach;
+    const several = kind.batch !== "single" || dividesK(kind);
+    const all = several ? each.mul(args.matrices) : each;
+    loop({ from: block.id.x, to: all, step: grid.size.x }, (number) => {
+      const work = workOf(kind, args, number, () => each);
+      body({ ...work, ...tilePlace(kind.params, args.m, args.n, work.tile) });
     });
   }
 
@@ -207,21 +171,21 @@ class WarpgroupBody {
    * there was any; undefined where there always is.
    */
   #eachStep(
-    row: Value<I32>,
-    column: Value<I32>,
+    { row, column, range }: OutputTile,
     body: (step: Value<I32>, later: () => Value<Bool>) => void,
   ): (() => Value<Bool>) | undefined {
     const steps = this.#steps;
+    const { first, end } = range(steps);
     if (everyStepCounts(this.kind)) {
-      loop(steps, (step) => body(step, () => step.ne(0)));
-      return undefined;
+      loop({ from: first, to: end }, (step) => body(step, () => step.ne(first)));
+      return first === 0 ? undefined : () => first.lt(end);
     }
     const { m, n, k } = this.kind.params.block;
     const tile = { row, column, rows: m, columns: n, depth: k, steps };
-    const step = variable(i32, this.#counted.next(tile, constant(i32, 0)));
+    const step = variable(i32, this.#counted.next(tile, first === 0 ? constant(i32, 0) : first));
     const done = variable(i32, 0);
     loopWhile(
-      () => step.value.lt(steps),
+      () => step.value.lt(end),
       () => {
         const here = step.value;
         body(here, () => done.value.ne(0));
@@ -233,42 +197,27 @@ class WarpgroupBody {
   }
 
   #produce(): void {
+    const { args } = this;
     when(thread.index.eq(0), () => {
-      this.args.a.prefetch();
-      this.args.b.prefetch();
+      args.a.prefetch();
+      args.b.prefetch();
       // A fresh barrier's phase of parity 1 counts as completed: the first round through the ring waits for nobody.
       const position = new RingPosition(this.#stages, 1);
-      const { a, b } = stageElements(this.kind);
-      const bytes = a * byteSize(this.kind.a.type) + b * byteSize(this.kind.b.type);
-      this.#eachTile((row, column) => {
-        this.#eachStep(row, column, (step) => {
-          const stage = position.stage.value;
-          this.#empty.wait(stage, position.phase);
-          this.#full.arriveExpect(stage, bytes);
+      const bytes = this.#a.bytes + this.#b.bytes;
+      this.#eachTile((tile) => {
+        const matrixA = tile.batch?.min(args.matricesA.sub(1));
+        const matrixB = tile.batch?.min(args.matricesB.sub(1));
+        this.#eachStep(tile, (step) => {
+          const target = { stage: position.stage.value, full: this.#full };
+          this.#empty.wait(target.stage, position.phase);
+          this.#full.arriveExpect(target.stage, bytes);
           const depth = step.mul(this.kind.params.block.k);
-          this.#load("a", stage, depth, row);
-          this.#load("b", stage, depth, column);
+          this.#a.load(args.a, target, { depth, across: tile.row }, matrixA);
+          this.#b.load(args.b, target, { depth, across: tile.column }, matrixB);
           position.advance();
         });
       });
     });
-  }
-
-  /** Loads one operand's tile of a stage: lines along K, or groups of 64 lines along M or N. */
-  #load(operand: "a" | "b", stage: Value<I32>, depth: Value<I32>, across: Value<I32>): void {
-    const { m, n, k } = this.kind.params.block;
-    const map = this.args[operand];
-    const memory = operand === "a" ? this.#a : this.#b;
-    const origin = stage.mul(stageElements(this.kind)[operand]);
-    const barrier = { barriers: this.#full, index: stage };
-    if (kMajor(this.kind, operand)) {
-      map.load(memory, origin, [depth, across], barrier);
-      return;
-    }
-    const line = lineBytes / byteSize(this.kind[operand].type);
-    for (let group = 0; group < (operand === "a" ? m : n) / line; group++) {
-      map.load(memory, origin.add(group * line * k), [across.add(group * line), depth], barrier);
-    }
   }
 
   #consume(): void {
@@ -277,21 +226,24 @@ class WarpgroupBody {
     const position = new RingPosition(this.#stages, 0);
     // The consumers are the block's second and later warpgroups.
     const group = subgroup.index.floorDiv(4).sub(1);
-    const registers = this.#registerOperand(instruction);
+    const registers = inRegisters(this.kind) ? this.#registerOperand(instruction) : undefined;
     // Products end for a warpgroup as one; loads into registers end for each warp by itself.
     const leader =
       registers === undefined ? thread.index.floorMod(threadsPerGroup).eq(0) : subgroup.lane.eq(0);
-    this.#eachTile((row, column) => {
+    this.#eachTile((tile) => {
+      const ofTile = tileArguments(this.args, tile);
+      const transforms = closedTransforms(this.kind.transforms, this.#extras, this.args, tile.batch);
+      const change = elementChange(this.kind, transforms, this.#extras, this.args);
       const previous = variable(i32, 0);
       const release = (any: Value<Bool> | undefined): void => {
         when(any === undefined ? leader : any.and(leader), () => this.#empty.arrive(previous.value));
       };
-      const any = this.#eachStep(row, column, (step, isLater) => {
+      const any = this.#eachStep(tile, (step, isLater) => {
         const later = isLater();
         const stage = position.stage.value;
         this.#full.wait(stage, position.phase);
         if (registers !== undefined) {
-          this.#loadRegisters(registers, stage, group, row, step);
+          this.#loadRegisters(registers, change, { stage, group, row: tile.row, step });
           // All lanes have loaded before one of them, a step later, says so.
           subgroup.barrier();
           // What is running reads its registers until it is done; then its stage is free, too.
@@ -313,34 +265,39 @@ class WarpgroupBody {
       warpgroupWait(0);
       release(any?.());
       if (any !== undefined) when(any().not(), () => accumulator.fill(0));
-      this.#store.leave(accumulator, row, column, group);
+      const store = new WarpgroupStore(this.kind, ofTile, this.#store, transforms, tile.target);
+      store.leave(accumulator, tile.row, tile.column, group);
     });
-    this.#store.finish();
+    finishStores(this.#store);
   }
 
   /** A in registers, where something happens to its elements. */
-  #registerOperand(instruction: MatrixInstruction): RegisterOperand | undefined {
-    if (this.#change === undefined) return undefined;
+  #registerOperand(instruction: MatrixInstruction): RegisterOperand {
     return new RegisterOperand({
       instruction,
       slices: this.kind.params.block.k / instruction.k,
-      memory: this.#a,
+      memory: this.#a.memory,
       major: kMajor(this.kind, "a") ? "k" : "mn",
-      change: this.#change,
     });
   }
 
   #loadRegisters(
     registers: RegisterOperand,
-    stage: Value<I32>,
-    group: Value<I32>,
-    row: Value<I32>,
-    step: Value<I32>,
+    change: ElementChange,
+    at: {
+      readonly stage: Value<I32>;
+      readonly group: Value<I32>;
+      readonly row: Value<I32>;
+      readonly step: Value<I32>;
+    },
   ): void {
     const { k } = this.kind.params.block;
-    const depth = step.mul(k);
-    const position = stage.mul(stageElements(this.kind).a).add(group.mul(groupRows * k));
-    registers.load(position, row.add(group.mul(groupRows)), depth, depth.add(k).gt(this.args.k));
+    const depth = at.step.mul(k);
+    registers.load(this.#a.rowsOf(at.stage, at.group), change, {
+      row: at.row.add(at.group.mul(groupRows)),
+      depth,
+      edge: depth.add(k).gt(this.args.k),
+    });
   }
 
   #multiply(
@@ -353,42 +310,10 @@ class WarpgroupBody {
   ): void {
     const { k } = this.kind.params.block;
     for (let inner = 0; inner < k; inner += instruction.k) {
-      const a = registers?.slices[inner / instruction.k] ?? this.#operand("a", stage, inner, group);
-      const b = this.#operand("b", stage, inner, undefined);
+      const a = registers?.slices[inner / instruction.k] ?? this.#a.slice(stage, inner, group);
+      const b = this.#b.slice(stage, inner, undefined);
       warpgroupMma(instruction, accumulator, a, b, { accumulate: inner === 0 ? later : true });
     }
-  }
-
-  /** Where a K slice of an operand begins, and how it lies. */
-  #operand(
-    operand: "a" | "b",
-    stage: Value<I32>,
-    inner: number,
-    group: Value<I32> | undefined,
-  ): SharedMatrixOperand {
-    const { k } = this.kind.params.block;
-    const memory = operand === "a" ? this.#a : this.#b;
-    const origin = stage.mul(stageElements(this.kind)[operand]);
-    const ofGroup = group === undefined ? origin : origin.add(group.mul(groupRows * k));
-    const line = lineBytes / byteSize(this.kind[operand].type);
-    if (kMajor(this.kind, operand)) {
-      return {
-        memory,
-        position: ofGroup.add(inner),
-        swizzle: lineBytes,
-        major: "k",
-        strideBytes: 8 * lineBytes,
-      };
-    }
-    // Groups of 64 lines along M or N follow each other; within a group, eight K lines make one pattern.
-    return {
-      memory,
-      position: ofGroup.add(inner * line),
-      swizzle: lineBytes,
-      major: "mn",
-      strideBytes: 8 * lineBytes,
-      leadingBytes: k * lineBytes,
-    };
   }
 }
 

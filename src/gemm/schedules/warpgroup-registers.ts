@@ -41,7 +41,14 @@ export interface RegisterOperandOptions {
   readonly memory: SharedMemory<StorageType>;
   /** "k": lines run along K, one for each row; "mn": lines run along M, one for each element of K. */
   readonly major: "k" | "mn";
-  readonly change: ElementChange;
+}
+
+/** Where a stage lies in the matrix. */
+export interface StagePlace {
+  readonly row: Value<I32>;
+  readonly depth: Value<I32>;
+  /** Whether the stage reaches beyond the matrix's end along K. */
+  readonly edge: Condition;
 }
 
 /** One stage of A in registers, and the next one on its way. */
@@ -58,14 +65,16 @@ export class RegisterOperand {
   }
 
   /**
-   * Loads and changes a stage, whose 64 rows begin at `position`. (row, depth) is its first element in the matrix;
-   * `edge` says that the stage reaches beyond the matrix's end along K. Products may still run on the stage before.
+   * Loads and changes a stage, whose 64 rows begin at `position` in shared memory. Products may still run on the stage
+   * before.
    */
-  load(position: Value<I32>, row: Value<I32>, depth: Value<I32>, edge: Condition): void {
+  load(position: Value<I32>, change: ElementChange, { row, depth, edge }: StagePlace): void {
     this.#next.forEach((fragment, slice) => {
       this.#fetch(fragment, position, slice);
     });
-    when(edge, () => this.#change(row, depth, true)).otherwise(() => this.#change(row, depth, false));
+    when(edge, () => this.#change(change, row, depth, true)).otherwise(() =>
+      this.#change(change, row, depth, false),
+    );
   }
 
   /** Hands over what was loaded. No product may be running. */
@@ -99,8 +108,8 @@ export class RegisterOperand {
     loadMatrix(target, 4, memory, at.add(first * lineElements), { transpose: true });
   }
 
-  #change(row: Value<I32>, depth: Value<I32>, edge: boolean): void {
-    const { change, instruction } = this.options;
+  #change(change: ElementChange, row: Value<I32>, depth: Value<I32>, edge: boolean): void {
+    const { instruction } = this.options;
     this.#next.forEach((fragment, slice) => {
       const lane = fragment.layout!.lane();
       const place = { row: row.add(lane.row), column: depth.add(lane.column).add(slice * instruction.k) };

@@ -5,8 +5,8 @@ import { ArgumentError, UnsupportedError } from "../../errors.ts";
 import { byteSize } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import type { GemmKind } from "../kind.ts";
+import { checkSplit } from "../split.ts";
 import { storeBytes, storesBoxes } from "./warpgroup-store.ts";
-import { dividesK } from "./work.ts";
 
 /** Bytes of a swizzled line: one K step of a K-major operand, 64 elements of 16 bits. */
 export const lineBytes = 128;
@@ -49,7 +49,7 @@ export function inRegisters({ a, transforms }: Pick<GemmKind, "a" | "transforms"
 
 /** @throws ArgumentError for params that warpgroups do not take */
 export function check(kind: GemmKind, facts: TargetFacts): void {
-  if (dividesK(kind)) throw new ArgumentError("params.splitK: the warpgroup schedule does not divide K");
+  checkSplit(kind);
   const { block: extents } = kind.params;
   const depth = lineBytes / byteSize(kind.a.type);
   const widest = instructionOf(kind, facts)?.n ?? 256;
@@ -82,11 +82,4 @@ export function stageCount(kind: GemmKind, facts: TargetFacts): number {
   // Beside the ring there are the boxes in which results leave, and a little for barriers and alignment.
   const boxes = storesBoxes(kind) ? (kind.params.block.m / groupRows) * storeBytes : 0;
   return Math.max(2, Math.min(8, Math.floor((facts.limits.sharedBytes - boxes - 2048) / bytes)));
-}
-
-/** Box of a tensor map: lines of 128 bytes, as many as one load brings. */
-export function boxOf(kind: GemmKind, operand: "a" | "b"): readonly number[] {
-  const { m, n, k } = kind.params.block;
-  const line = lineBytes / byteSize(kind[operand].type);
-  return kMajor(kind, operand) ? [line, operand === "a" ? m : n] : [line, k];
 }

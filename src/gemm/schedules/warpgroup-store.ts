@@ -36,16 +36,18 @@ import {
 import { Collectors, type PartExtents } from "../epilogues/collector.ts";
 import { combine } from "../epilogues/combination.ts";
 import type { ReductionAxis } from "../epilogues/reduction.ts";
+import { stepOperands } from "../epilogues/step.ts";
 import type { StepOperand } from "../epilogues/step-operand.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { Transforms } from "../transforms.ts";
+import { dividesK } from "./work.ts";
 
 /** Rows that one warpgroup holds. */
 const rowsHeld = 64;
 const threadsPerGroup = 128;
 const boxBytes = 128;
 
-/** What leaving needs of the kernel's arguments. */
+/** What leaving needs of the kernel's arguments; C and D are the matrices of one tile. */
 export interface StoreArguments {
   readonly c: GlobalArray<StorageType>;
   readonly d: GlobalArray<StorageType>;
@@ -64,9 +66,10 @@ export function storesBoxes(kind: Pick<GemmKind, "d">): boolean {
   return alignment === 16 && (type.bits === 16 || type.bits === 32);
 }
 
-/** Box of D's tensor map, innermost first. */
-export function storeBox(kind: Pick<GemmKind, "d">): readonly number[] {
-  return [boxBytes / byteSize(kind.d.type), rowsHeld];
+/** Box of D's tensor map, innermost first, and one of D's matrices where there are several. */
+export function storeBox(kind: Pick<GemmKind, "d" | "batch" | "params">): readonly number[] {
+  const box = [boxBytes / byteSize(kind.d.type), rowsHeld];
+  return kind.batch === "single" && !dividesK(kind) ? box : [...box, 1];
 }
 
 /** Rows that one warp of a warpgroup holds. */
@@ -86,32 +89,53 @@ interface Place {
   readonly column: Value<I32>;
 }
 
-export class WarpgroupStore {
-  readonly #boxes: SharedMemory<StorageType> | undefined;
-  readonly #steps: readonly (readonly StepOperand[])[];
-  readonly #collectors: Collectors | undefined;
+/** What all tiles of a block leave through. */
+export interface StoreResources {
+  readonly boxes: SharedMemory<StorageType> | undefined;
+  readonly steps: readonly (readonly StepOperand[])[];
+  readonly collectors: Collectors | undefined;
+}
 
+/** The resources of a block with so many multiplying warpgroups. */
+export function storeResources(kind: GemmKind, args: StoreArguments, groups: number): StoreResources {
+  const given = args as unknown as Readonly<Record<string, unknown>>;
+  const collectors = new Collectors({
+    steps: kind.steps,
+    args: given,
+    rows: args.m,
+    columns: args.n,
+    parts: warpgroupParts(kind),
+    // Accumulators lie in quads of lanes along a row, eight rows of them: the layout of every m64nNkK.
+    grid: { fastest: "C", R: 8, C: 4 },
+  });
+  const elements = (groups * storeBytes) / byteSize(kind.d.type);
+  return {
+    boxes: storesBoxes(kind) ? shared(kind.d.type, elements, 1024) : undefined,
+    steps: stepOperands(kind.steps, given),
+    collectors: collectors.needed ? collectors : undefined,
+  };
+}
+
+/** Waits until the last boxes have been read: shared memory must outlive them. */
+export function finishStores({ boxes }: StoreResources): void {
+  if (boxes !== undefined) when(isLeader(), () => tensorStoreWait(0, { read: true }));
+}
+
+/** The thread of a warpgroup that starts its stores. */
+function isLeader(): Condition {
+  return thread.index.floorMod(threadsPerGroup).eq(0);
+}
+
+/** How the accumulators of one tile leave. */
+export class WarpgroupStore {
   constructor(
     private readonly kind: GemmKind,
     private readonly args: StoreArguments,
-    steps: readonly (readonly StepOperand[])[],
+    private readonly resources: StoreResources,
     private readonly transforms: Transforms,
-    groups: number,
-  ) {
-    this.#steps = steps;
-    const collectors = new Collectors({
-      steps: kind.steps,
-      args: args as unknown as Readonly<Record<string, unknown>>,
-      rows: args.m,
-      columns: args.n,
-      parts: warpgroupParts(kind),
-      // Accumulators lie in quads of lanes along a row, eight rows of them: the layout of every m64nNkK.
-      grid: { fastest: "C", R: 8, C: 4 },
-    });
-    this.#collectors = collectors.needed ? collectors : undefined;
-    const elements = (groups * storeBytes) / byteSize(kind.d.type);
-    this.#boxes = storesBoxes(kind) ? shared(kind.d.type, elements, 1024) : undefined;
-  }
+    /** Number of the tile's matrix among those of D; undefined where there is one. */
+    private readonly matrix: Value<I32> | undefined,
+  ) {}
 
   /** Stores the tile at (row, column) of D whose rows this warpgroup, the `group`-th that multiplies, holds 64 of. */
   leave(accumulator: AnyFragment, row: Value<I32>, column: Value<I32>, group: Value<I32>): void {
@@ -132,7 +156,7 @@ export class WarpgroupStore {
     first: Place,
     body: () => void,
   ): void {
-    const collectors = this.#collectors;
+    const { collectors } = this.resources;
     if (collectors === undefined) {
       body();
       return;
@@ -162,13 +186,13 @@ export class WarpgroupStore {
     const { m, n } = this.args;
     const { block: extents } = this.kind.params;
     const whole = (): Condition => row.add(extents.m).le(m).and(column.add(extents.n).le(n));
-    if (this.#boxes === undefined) {
+    const { boxes } = this.resources;
+    if (boxes === undefined) {
       when(whole(), () => this.#pairs(accumulator, first, false)).otherwise(() =>
         this.#pairs(accumulator, first, true),
       );
       return;
     }
-    const boxes = this.#boxes;
     const readsArrays =
       this.kind.c !== undefined ||
       this.kind.steps.some(
@@ -185,22 +209,13 @@ export class WarpgroupStore {
     });
   }
 
-  /** Waits until the last boxes have been read: shared memory must outlive them. */
-  finish(): void {
-    if (this.#boxes !== undefined) when(this.#leader(), () => tensorStoreWait(0, { read: true }));
-  }
-
-  #leader(): Condition {
-    return thread.index.floorMod(threadsPerGroup).eq(0);
-  }
-
   // Through shared memory ---------------------------------------------------------------------------------------------
 
   #gather(boxes: SharedMemory<StorageType>, accumulator: AnyFragment, first: Place, group: Value<I32>): void {
     const { kind, args } = this;
     const columns = boxBytes / byteSize(kind.d.type);
     const boxElements = columns * rowsHeld;
-    const leader = this.#leader();
+    const leader = isLeader();
     const barrier = group.add(1);
     for (let box = 0; box < kind.params.block.n / columns; box++) {
       const origin = group.mul(2 * boxElements).add((box % 2) * boxElements);
@@ -212,7 +227,8 @@ export class WarpgroupStore {
       proxyFence();
       namedBarrier.sync(barrier, threadsPerGroup);
       when(leader, () => {
-        args.boxes.store(boxes, origin, [first.column.add(box * columns), first.row]);
+        const number = this.matrix === undefined ? [] : [this.matrix];
+        args.boxes.store(boxes, origin, [first.column.add(box * columns), first.row, ...number]);
         tensorStoreCommit();
       });
     }
@@ -328,8 +344,8 @@ export class WarpgroupStore {
         beta: args.beta,
         transforms: this.transforms,
         steps: kind.steps,
-        stepOperands: this.#steps,
-        collectors: this.#collectors,
+        stepOperands: this.resources.steps,
+        collectors: this.resources.collectors,
         target: kind.d.type,
         source: kind.c === undefined ? undefined : () => this.#addend(count, at),
       },

@@ -4,12 +4,11 @@
 import { byteSize, f32, tf32 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { defaultEpilogue } from "../epilogues/epilogue.ts";
-import { stepArguments } from "../epilogues/step.ts";
-import { allExtraArguments } from "../extras.ts";
 import { factsOf, rowMajor } from "../layouts/layout.ts";
 import type { GemmParams } from "../params.ts";
-import type { InputOperand } from "../source.ts";
+import { withSplit } from "../split.ts";
 import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
+import { warpgroupArguments } from "./warpgroup-interface.ts";
 import { warpgroupKernel } from "./warpgroup-kernel.ts";
 import {
   check,
@@ -21,7 +20,7 @@ import {
   sized,
   stageCount,
 } from "./warpgroup-shape.ts";
-import { storesBoxes, warpgroupParts } from "./warpgroup-store.ts";
+import { warpgroupParts } from "./warpgroup-store.ts";
 
 function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): string | undefined {
   if (facts.warpgroupMma.length === 0 || !facts.bulkCopy)
@@ -52,7 +51,6 @@ function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts):
   if (kind.c !== undefined && kind.c.layout !== rowMajor) return "C is not row-major";
   if (kind.epilogue !== defaultEpilogue) return "the epilogue wants accumulators in shared memory";
   if (launch.k === 0) return "there are no K steps";
-  if (kind.batch !== "single") return "its tensor maps hold one matrix each, and there is a batch";
   return undefined;
 }
 
@@ -63,23 +61,23 @@ const shapes = [
   { m: 128, n: 64 },
 ] as const;
 
+/** Elements of K below which the kernel that adds parts takes longer than they save. */
+const shortestDivided = 2048;
+
 function params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): GemmParams {
   const { m, n } = launch.problem;
   const depth = lineBytes / byteSize(kind.a.type);
-  const busy = shapes.find(
-    (shape) => Math.ceil(m / shape.m) * Math.ceil(n / shape.n) * 2 > facts.machine.multiprocessors,
-  );
+  const busy = shapes.find((shape) => {
+    const tiles = Math.ceil(m / shape.m) * Math.ceil(n / shape.n) * launch.batch.count;
+    return tiles * 2 > facts.machine.multiprocessors;
+  });
   const { m: rows, n: columns } = busy ?? shapes[shapes.length - 1];
-  return {
+  const whole = {
     block: { m: rows, n: columns, k: depth },
     warps: { m: (rows / groupRows) * 4, n: 1 },
     groupRows: 16,
   };
-}
-
-/** The array as a tensor map reads it: lines outermost. */
-function lines({ array, layout }: InputOperand): unknown {
-  return layout.major === "row" ? array : array?.transposed;
+  return launch.k < shortestDivided ? whole : withSplit(kind, launch, whole, facts);
 }
 
 /** Tensor maps, a ring of stages, a producer and consumer warpgroups, resident blocks. */
@@ -90,23 +88,7 @@ export const warpgroupSchedule: Schedule = {
   params,
   check,
   kernel: warpgroupKernel,
-  arguments(kind, { problem, c, d, k, alpha, beta, steps, extras }) {
-    const { m, n } = problem;
-    return {
-      a: lines(problem.a),
-      b: lines(problem.b),
-      d: d.array,
-      ...(storesBoxes(kind) ? { boxes: d.array } : {}),
-      m,
-      n,
-      k,
-      leadingD: d.leading,
-      alpha,
-      ...(kind.c === undefined || c === undefined ? {} : { c: c.array, leadingC: c.leading, beta }),
-      ...stepArguments(steps),
-      ...allExtraArguments(extras),
-    };
-  },
+  arguments: warpgroupArguments,
   blocks: (kind, launch, facts) => Math.min(tilesOf(launch, kind.params), facts.machine.multiprocessors),
   parts: warpgroupParts,
   operatorName(kind, facts) {

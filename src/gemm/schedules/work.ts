@@ -48,7 +48,7 @@ export function dividesK({ params }: Pick<GemmKind, "params">): boolean {
 /** The work with a number, where each matrix of D has `tiles` tiles. */
 export function workOf(
   kind: Pick<GemmKind, "params" | "batch">,
-  args: WorkArguments,
+  args: Pick<WorkArguments, "batches" | "parts">,
   number: Value<I32>,
   tiles: () => Value<I32>,
 ): Work {
