@@ -285,6 +285,7 @@ function chooseSchedule(
     const reason =
       forgone(schedule, options) ??
       schedule.refusal(kind, launch, facts) ??
+      schedule.yields?.(kind, facts) ??
       (last ? undefined : misfit(schedule, kind, options.params, facts, launch));
     if (reason === undefined) return { schedule, refused };
     refused.push({ schedule: schedule.name, reason });

@@ -34,7 +34,7 @@ export interface TensorMapParameter {
   readonly rank: number;
   readonly box: readonly number[];
   readonly swizzle: SwizzleBytes;
-  /** f32 elements become tf32 numbers (roundToTF32 of types/round.ts) on their way to shared memory. */
+  /** f32 elements become tf32 numbers (roundToTF32Even of types/round.ts) on their way to shared memory. */
   readonly rounding?: "tf32";
 }
 

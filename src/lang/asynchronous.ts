@@ -166,7 +166,11 @@ export class TensorMap<T extends StorageType> {
       multicast: multicast !== undefined,
     });
   }
-  /** Starts storing shared memory to the box at `coordinates`; parts outside the tensor are dropped. */
+
+  /**
+   * Starts storing shared memory to the box at `coordinates`; parts outside the tensor are dropped. Where a line of the
+   * tensor ends, so must one of the 16 bytes that the engine writes at once: it overwrites the rest of them, too.
+   */
   store(source: SharedMemory<T>, sourcePosition: IndexOperand, coordinates: readonly Operand<I32>[]): void {
     tracer().emit(
       "tensorStore",

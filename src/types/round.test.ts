@@ -10,6 +10,7 @@ import {
   roundToE5M2OrInfinity,
   roundToF16,
   roundToTF32,
+  roundToTF32Even,
   truncateToTF32,
 } from "./round.ts";
 import {
@@ -47,6 +48,12 @@ const roundings: readonly Rounding[] = [
     round: roundToTF32,
     pattern: (x) => f32ToBits(x) >>> 13,
     ties: "away",
+  },
+  {
+    name: "tf32, to even",
+    format: tensorFloat32,
+    round: roundToTF32Even,
+    pattern: (x) => f32ToBits(x) >>> 13,
   },
   { name: "e4m3 saturating", format: fp8e4m3, round: roundToE4M3, pattern: e4m3ToBits, last: 0x7en },
   { name: "e5m2", format: fp8e5m2, round: roundToE5M2OrInfinity, pattern: e5m2ToBits },
@@ -111,6 +118,7 @@ describe.each(roundings)("rounding to $name", ({ format, round, pattern, ties, l
 test.each([
   ["f16", roundToF16, 65504, 65520, Infinity],
   ["bf16", roundToBF16, 255 * 2 ** 120, 511 * 2 ** 119, Infinity],
+  ["tf32, to even", roundToTF32Even, 2047 * 2 ** 117, 4095 * 2 ** 116, Infinity],
   ["tf32", roundToTF32, 2047 * 2 ** 117, 4095 * 2 ** 116, Infinity],
   ["e5m2", roundToE5M2OrInfinity, 57344, 61440, Infinity],
   ["e5m2 saturating", roundToE5M2, 57344, 61440, 57344],

@@ -62,6 +62,15 @@ const overflowTF32: number = 4095 * powerOfTwo(116);
 /** Largest finite tf32, (2 - 2^-10)·2^127. */
 const largestTF32: number = 2047 * powerOfTwo(117);
 
+/**
+ * x rounded to tf32, to nearest even; infinity on overflow. So do tensor maps of CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 (seen on
+ * an H200; no manual tells).
+ */
+export function roundToTF32Even(x: number): number {
+  if (!(x < overflowTF32 && x > -overflowTF32)) return x * Infinity;
+  return roundSignificand(x, leastTF32, dropTF32);
+}
+
 /** x rounded to tf32, to nearest with ties away from zero as PTX `cvt.rna.tf32.f32` does; infinity on overflow. */
 export function roundToTF32(x: number): number {
   if (!(x < overflowTF32 && x > -overflowTF32)) return x * Infinity;

@@ -110,7 +110,13 @@ const kernels: readonly Kernel[] = [
     vectors: 1,
     schedule: "matrix-vector",
   },
-  { name: "multistage fma of f32", targets: ["sm_80"], type: f32, schedule: "multistage" },
+  {
+    name: "multistage fma of f32",
+    targets: ["sm_80"],
+    type: f32,
+    schedule: "multistage",
+    options: () => ({ schedule: "multistage" }),
+  },
   { name: "multistage mma of f16", targets: ["sm_80", "sm_89"], type: f16, schedule: "multistage" },
   {
     name: "multistage mma of tf32",

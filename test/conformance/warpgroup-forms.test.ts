@@ -32,7 +32,7 @@ import { verify } from "../../src/ir/verifier.ts";
 import { optimise } from "../../src/passes/index.ts";
 import type { MatrixInstruction } from "../../src/target/facts.ts";
 import { nvidiaTarget } from "../../src/target/nvidia.ts";
-import { roundToTF32 } from "../../src/types/round.ts";
+import { roundToTF32Even } from "../../src/types/round.ts";
 import { types } from "../../src/types/types.ts";
 import { assemble } from "../support/ptxas.ts";
 import { requirement } from "../support/require.ts";
@@ -273,7 +273,7 @@ onEveryDevice((device) => {
 
   it.for([undefined, "tf32"] as const)("boxes of f32, rounding %s", async (rounding, { skip }) => {
     skip(device().facts.warpgroupMma.length === 0, "the target lacks warpgroup products");
-    // 1 + j/8192 + 1/1536 of a tf32's last place apart: rounding up and cutting off differ.
+    // Eighths of a tf32's last place, ties among them: rounding to even, away from zero and cutting off all differ.
     const left = Array.from({ length: 32 * rows }, (_, n) => Math.fround(1 + ((n * 37) % 64) * 2 ** -13));
     const right = Array.from({ length: 32 * columns }, (_, n) => (n % 32 === Math.floor(n / 32) ? 2 : 0));
     const [a, b] = [device().array(f32, [rows, 32], left), device().array(f32, [columns, 32], right)];
@@ -282,7 +282,7 @@ onEveryDevice((device) => {
     const cut = (x: number): number => Math.floor(x * 1024) / 1024;
     const expected = Array.from({ length: rows * columns }, (_, e) => {
       const value = left[Math.floor(e / columns) * 32 + (e % columns)]!;
-      return 2 * (rounding === undefined ? cut(value) : roundToTF32(value));
+      return 2 * (rounding === undefined ? cut(value) : roundToTF32Even(value));
     });
     expect([...(await d.read())]).toEqual(expected);
   });

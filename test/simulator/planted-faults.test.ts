@@ -393,6 +393,28 @@ const planted: readonly Planted[] = [
     message: /proxyFence/,
   },
   {
+    name: "a tensor store clipped within the 16 bytes that the engine writes at once",
+    kernel: kernel("clipped_within_a_unit", {
+      params: { y: tensorMap(f32, [threads]) },
+      block: threads,
+      body({ y }) {
+        const s = shared(f32, threads, 128);
+        s.store(thread.index, 1);
+        proxyFence();
+        block.barrier();
+        when(thread.index.eq(0), () => {
+          y.store(s, 0, [0]); // 30 stores
+          tensorStoreCommit();
+          tensorStoreWait(0);
+        });
+      },
+    }) as never,
+    arguments: (device) => ({ y: device.array(f32, [threads - 2]) }),
+    fault: ["outOfBounds"],
+    lines: ["30 stores"],
+    message: /lines of 248 bytes, no multiple of 16/,
+  },
+  {
     name: "a tensor store whose source is rewritten at once",
     kernel: kernel("rewritten_source", {
       params: { y: tensorMap(f32, [threads]) },

@@ -2,10 +2,11 @@
  * @file wgmma: matrix instructions of a warpgroup on shared memory. Accumulator and A registers appear in the
  * instructions in place: any copy between issue and wait would make the assembler serialise the whole stage.
  */
-import type { Operand, OperationNode } from "../../ir/nodes.ts";
+import type { KernelIr, Operand, OperationNode, RegisterRange } from "../../ir/nodes.ts";
 import type { SharedMatrix } from "../../ir/operations.ts";
+import { visitStatements } from "../../ir/parameters.ts";
 import { byteSize } from "../../types/types.ts";
-import { addressRegister, sharedAddress } from "./addresses.ts";
+import { addressRegister, arena, sharedAddress } from "./addresses.ts";
 import type { Emission } from "./emission.ts";
 import { group, matrixType } from "./matrix.ts";
 
@@ -22,6 +23,42 @@ export function emitWarpgroupCommit(emission: Emission): void {
 export function emitWarpgroupWait(emission: Emission, node: OperationNode<"warpgroupWait">): void {
   emission.needs(80);
   emission.effect(`wgmma.wait_group.sync.aligned ${node.attributes.pending}`);
+  keepOperands(emission);
+}
+
+/**
+ * Keeps A's registers alive until here. The hardware reads them for as long as a product runs, but to the assembler (seen
+ * with 13.0) they are dead once the last product that names them is issued: loads for the next step were given the same
+ * registers and changed A while it was multiplied. A store that never happens, after the wait, is a use that it must honour.
+ */
+function keepOperands(emission: Emission): void {
+  for (const fragment of operandFragments(emission.kernel)) {
+    const registers = group(emission.range(fragment));
+    emission.raw(`@${neverTrue(emission)} st.shared.v4.b32 [${arena}], ${registers}`);
+  }
+}
+
+/** False, which the assembler cannot know: no block has four gigabytes of shared memory. */
+function neverTrue(emission: Emission): string {
+  const bytes = emission.atEntry("dynamicSharedBytes", "b32", (r) => [`mov.u32 ${r}, %dynamic_smem_size`]);
+  return emission.atEntry("never", "pred", (p) => [`setp.eq.u32 ${p}, ${bytes}, 0xFFFFFFFF`]);
+}
+
+const fragmentsOf = new WeakMap<KernelIr, readonly RegisterRange[]>();
+
+/** The registers that products read A from, each range once. */
+function operandFragments(kernel: KernelIr): readonly RegisterRange[] {
+  const known = fragmentsOf.get(kernel);
+  if (known !== undefined) return known;
+  const found = new Map<string, RegisterRange>();
+  visitStatements(kernel.body, (statement) => {
+    if (statement.kind !== "operation" || statement.name !== "warpgroupMma") return;
+    const range = statement.registers[1];
+    if (range !== undefined) found.set(`${range.variable.id}:${range.offset}:${range.count}`, range);
+  });
+  const fragments = [...found.values()];
+  fragmentsOf.set(kernel, fragments);
+  return fragments;
 }
 
 const swizzleCodes = { 0: 0, 128: 1, 64: 2, 32: 3 } as const;

@@ -38,6 +38,8 @@ export interface Schedule {
   forgoes?(operator: OperatorFactory): boolean;
   /** Why this schedule cannot serve; undefined when it can. */
   refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): string | undefined;
+  /** Why a schedule further on is faster although this one can serve; asked only where none is named. */
+  yields?(kind: UnscheduledKind, facts: TargetFacts): string | undefined;
   /** Params for those who give none. */
   params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): GemmParams;
   /** @throws ArgumentError for params that do not fit this schedule or the launch's sizes */

@@ -4,8 +4,8 @@
  *
  * Boxes are 128 bytes wide and 64 rows high. Two of them take turns, so that one is on its way while the next is filled;
  * their lines are swizzled as tensor maps swizzle, which keeps the lanes' stores off each other's banks. Boxes are clipped
- * at D's edges; but steps and C that read arrays of their own must not be asked beyond the edge, so tiles at the edge then
- * leave in pairs.
+ * at D's edges, but only at whole units of 16 bytes of a line; and steps and C that read arrays of their own must not be
+ * asked beyond the edge. Tiles at the edge then leave in pairs.
  */
 import {
   type AnyFragment,
@@ -46,6 +46,8 @@ import { dividesK } from "./work.ts";
 const rowsHeld = 64;
 const threadsPerGroup = 128;
 const boxBytes = 128;
+/** Bytes that the engine writes at once: where a line ends within them, it would write beyond the line. */
+const storeUnit = 16;
 
 /** What leaving needs of the kernel's arguments; C and D are the matrices of one tile. */
 export interface StoreArguments {
@@ -200,11 +202,14 @@ export class WarpgroupStore {
           operands.some(({ shape }) => shape !== "number") || behaviour.collects !== undefined,
       ) ||
       Object.keys(this.kind.extras).length > 0;
-    if (!readsArrays) {
-      this.#gather(boxes, accumulator, first, group);
-      return;
-    }
-    when(whole(), () => this.#gather(boxes, accumulator, first, group)).otherwise(() => {
+    const wholeUnits = (): Condition =>
+      column
+        .add(extents.n)
+        .le(n)
+        .or(n.floorMod(storeUnit / byteSize(this.kind.d.type)).eq(0));
+    when(readsArrays ? whole() : wholeUnits(), () =>
+      this.#gather(boxes, accumulator, first, group),
+    ).otherwise(() => {
       this.#pairs(accumulator, first, true);
     });
   }

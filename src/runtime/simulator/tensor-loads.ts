@@ -1,5 +1,5 @@
 /** @file Boxes of tensors into shared memory (TMA). The scheduler brings them; barriers tell when. */
-import { roundToTF32 } from "../../types/round.ts";
+import { roundToTF32Even } from "../../types/round.ts";
 import type { TensorBinding } from "./arguments.ts";
 import type { SharedArrayFacts } from "./array-facts.ts";
 import { faultError, laneFault } from "./faults.ts";
@@ -71,7 +71,7 @@ function deliver(
   eachElement(tensor, coordinates, address, (global, shared) => {
     if (global < 0) u8.fill(0, shared, shared + tensor.size);
     else copyElement(u8, shared, octets, global, tensor.size);
-    if (rounds) f32[shared / 4] = roundToTF32(f32[shared / 4]!);
+    if (rounds) f32[shared / 4] = roundToTF32Even(f32[shared / 4]!);
   });
   const { shadow, launch } = block;
   if (shadow !== undefined) {

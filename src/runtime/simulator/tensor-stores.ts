@@ -5,7 +5,7 @@
  */
 import type { TensorBinding } from "./arguments.ts";
 import type { SharedArrayFacts } from "./array-facts.ts";
-import { faultError } from "./faults.ts";
+import { faultError, laneFault } from "./faults.ts";
 import { acquire, advance, emptyClock } from "./ordering.ts";
 import { type BulkStore, newStoreGroups } from "./pending-work.ts";
 import { readGranuleAsynchronously } from "./shadow.ts";
@@ -26,6 +26,7 @@ export function tensorStore(
   const address = boxAddress(warp, lane, site, tensor, array, element);
   const time = block.launch.now;
   if (block.shadow !== undefined) {
+    requireWholeUnits(warp, lane, site, tensor, coordinates[0]!);
     const { bulkReaders, bulkWriters } = block.launch.program.numbering;
     const first = block.group.firstId + block.offset + warp.index;
     eachGranule(array, address, boxBytes(tensor), (granule) => {
@@ -47,6 +48,31 @@ export function tensorStore(
   warp.stores[lane].open.push(store);
   block.group.deferred.push({ run: () => store.write() });
   if (warp.counters !== undefined) warp.counters.addGlobal(boxBytes(tensor), true);
+}
+
+/** The engine writes lines in units of so many bytes. */
+const unit = 16;
+
+/**
+ * A store stops at the end of a line, but not within a unit (seen on an H200): the rest of the last one is overwritten with
+ * what the box holds. Loads stop at any element.
+ */
+function requireWholeUnits(
+  warp: Warp,
+  lane: number,
+  site: number,
+  { map, view, size }: TensorBinding,
+  first: number,
+): void {
+  const length = view.sizes[0]!;
+  if (first >= length || first + map.box[0]! <= length || (length * size) % unit === 0) return;
+  laneFault(
+    warp,
+    lane,
+    site,
+    "outOfBounds",
+    `a box that ends beyond lines of ${length * size} bytes, no multiple of ${unit}: the rest of the last ${unit} is overwritten, too,`,
+  );
 }
 
 /** A store on its way. What it has read waits here until it is written. */
