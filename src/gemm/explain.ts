@@ -28,6 +28,9 @@ export function explainPlan(
       ? []
       : [`split      K in ${kind.params.splitK} parts, added in order`]),
     `order      groups of ${kind.params.groupRows} tile rows, ${schedule.blocks(kind, resolved, facts)} blocks`,
+    ...(kind.gate === undefined
+      ? []
+      : [`gate       columns of B in pairs of groups, ${resolved.columns} columns of D`]),
     ...matrixLines(resolved),
     ...(isTuned(kind.params) ? ["params     the fastest that tuneGemm found on this device"] : []),
   ];

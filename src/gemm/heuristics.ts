@@ -3,6 +3,7 @@
  */
 import { UnsupportedError } from "../errors.ts";
 import type { TargetFacts } from "../target/facts.ts";
+import { holdsGate } from "./gate.ts";
 import type { GemmKind } from "./kind.ts";
 import type { Operator } from "./operators/operator.ts";
 import { checkParams, type GemmParams } from "./params.ts";
@@ -91,6 +92,7 @@ export function chooseParams(
       operator.shared.a.bits / 8,
       operator.types.accumulator.bits / 8,
     );
+    if (!holdsGate({ ...kind, params })) continue;
     const staged = withStages({ ...kind, schedule: assembly.name, params }, facts, assembly);
     if (staged !== undefined) fitting.push(staged);
   }

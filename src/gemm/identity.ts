@@ -49,6 +49,7 @@ export function kindKey(kind: GemmKind): string {
     identityOf(kind.operator),
     identityOf(kind.epilogue),
     identityOf(kind.predicate),
+    identityOf(kind.gate),
     block.m,
     block.n,
     block.k,

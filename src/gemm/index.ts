@@ -65,6 +65,7 @@ export type {
   ExtraValues,
   RuntimeNumber,
 } from "./extras.ts";
+export { interleaveColumns } from "./interleave-columns.ts";
 export type { GemmKind, OperandKind } from "./kind.ts";
 export { banded, bandedPacked } from "./layouts/banded.ts";
 export { blockMasked, blockSparse, blockTable } from "./layouts/block-sparse.ts";

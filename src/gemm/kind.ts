@@ -10,7 +10,7 @@ import { factsOf, type Layout } from "./layouts/layout.ts";
 import type { OperatorFactory, OperatorTypes } from "./operators/operator.ts";
 import type { GemmParams } from "./params.ts";
 import type { Predicate } from "./predicate.ts";
-import type { Transforms } from "./transforms.ts";
+import type { Transform, Transforms } from "./transforms.ts";
 
 /** One operand of a kind. */
 export interface OperandKind {
@@ -35,6 +35,8 @@ export interface GemmKind {
   readonly schedule: string;
   readonly params: GemmParams;
   readonly transforms: Transforms;
+  /** What becomes of the first factor of a gated product; undefined where there is one product. */
+  readonly gate: Transform | undefined;
   readonly epilogue: Epilogue;
   /** What happens to results between the combination with C and D's transforms. */
   readonly steps: readonly StepKind[];

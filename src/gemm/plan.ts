@@ -56,7 +56,8 @@ export async function planGemm(
 
 async function bindPlan(resolved: Resolved, signal: AbortSignal | undefined): Promise<GemmPlan> {
   const { kind, schedule, problem } = resolved;
-  const { device, m: rows, n: columns } = problem;
+  const { device, m: rows } = problem;
+  const { columns } = resolved;
   const split = dividesK(kind) ? splitProduct(kind, resolved) : undefined;
   const around = joinSurroundings([
     split?.around ?? noSurroundings,

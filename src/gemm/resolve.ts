@@ -17,6 +17,7 @@ import {
   extraKind,
   mapExtras,
 } from "./extras.ts";
+import { resultColumns } from "./gate.ts";
 import { type GemmKind, scaleTypeOf } from "./kind.ts";
 import { factsOf } from "./layouts/layout.ts";
 import { dot4Packed, hasDot4 } from "./operators/dot4.ts";
@@ -74,6 +75,12 @@ export interface GemmOptions {
   readonly epilogue?: Epilogue | readonly (EpilogueStep | Transform)[];
   /** Which K steps count, beside what A's and B's structure says: the steps that count for all of them are taken. */
   readonly predicate?: Predicate | Bound<Predicate>;
+  /**
+   * Makes the product a gated one: D = epilogue(gate(alpha · A · B₁) ⊙ (alpha · A · B₂) + beta · C), where B holds columns of
+   * B₁ and B₂ in turn, 16 at a time, as {@link interleaveColumns} makes it. D has half as many columns as B (or up to 15
+   * fewer, if `d` says so), and everything else counts in D's.
+   */
+  readonly gate?: Transform;
   readonly signal?: AbortSignal;
 }
 
@@ -127,7 +134,7 @@ export function resolve(
   options: GemmOptions,
 ): Resolved {
   const problem = problemOf(a, b, options);
-  const { device, types, m, n } = problem;
+  const { device, types, m } = problem;
   const scale = scaleTypeOf(types.accumulator);
   const alpha = factor(options.alpha ?? 1, "alpha", scale);
   if (options.beta !== undefined && options.c === undefined && Number(options.beta) !== 0) {
@@ -136,14 +143,16 @@ export function resolve(
     );
   }
   const beta = factor(options.beta ?? (options.c === undefined ? 0 : 1), "beta", scale);
-  const addend = options.c === undefined ? undefined : resultOperand(options.c, "C", problem);
+  const columns = resultColumns(problem, options.gate, options.d);
+  const of: Problem = { ...problem, n: columns };
+  const addend = options.c === undefined ? undefined : resultOperand(options.c, "C", of);
   const c = Number(beta) === 0 ? undefined : addend;
   if (options.d !== undefined && options.type !== undefined && options.d.type !== options.type) {
     throw new ArgumentError(
       `gemm: D is ${options.d.label} and type is ${options.type.name}; give one of them`,
     );
   }
-  const given = options.d === undefined ? undefined : resultOperand(options.d, "D", problem);
+  const given = options.d === undefined ? undefined : resultOperand(options.d, "D", of);
   if (given !== undefined) checkOverlap(given, problem, addend);
   if (options.operator?.ring === false && (Number(alpha) !== 1 || addend !== undefined)) {
     throw new ArgumentError(
@@ -156,12 +165,17 @@ export function resolve(
       `gemm: ${withOnes.label} has the number 1 on its diagonal, which is not what the ${options.operator.name} operator multiplies by to change nothing; store the diagonal in the matrix`,
     );
   }
-  const { transforms, predicate, extras: streams } = components(problem, options);
+  const { transforms, predicate, extras: streams } = components(problem, columns, options);
   const operator = options.operator ?? defaultOperator(problem, transforms);
   const custom = options.epilogue !== undefined && "run" in options.epilogue ? options.epilogue : undefined;
   const steps = (
     custom === undefined ? ((options.epilogue ?? []) as readonly (EpilogueStep | Transform)[]) : []
   ).map(stepOf);
+  if (custom !== undefined && options.gate !== undefined) {
+    throw new UnsupportedError(
+      `gemm: gate joins columns before the epilogue's steps, and the ${custom.name} epilogue has none; do what the gate does in it`,
+    );
+  }
   checkSteps(steps, problem, given);
   const base = {
     a: kindOf(problem.a),
@@ -171,20 +185,21 @@ export function resolve(
     operator,
     transforms,
     epilogue: custom ?? defaultEpilogue,
-    steps: steps.map((step) => stepKind(step, { m, n })),
+    gate: options.gate,
+    steps: steps.map((step) => stepKind(step, { m, n: columns })),
     predicate,
   };
   const outputType = options.type ?? problem.outputType;
   const own = options.d instanceof DeviceArray ? options.d : given?.array;
-  const result = own ?? device.empty(outputType, resultShape(problem.outer, m, n, problem.vectors));
-  const d = given ?? resultOperand(result, "D", problem);
+  const result = own ?? device.empty(outputType, resultShape(problem.outer, m, columns, problem.vectors));
+  const d = given ?? resultOperand(result, "D", of);
   try {
     const batch = batchOf(problem.outer, { a: problem.a, b: problem.b, c, d });
     const extras = withResultExtras(streams, c, d);
     const partial = { ...base, batch: batch.scheme, d: kindOf(d), extras: mapExtras(extras, extraKind) };
     // With alpha = 0 there are no K steps, and A and B are not read.
     const k = Number(alpha) === 0 ? 0 : problem.k;
-    const launch = { problem, batch, k, c, d, alpha, beta, steps, extras };
+    const launch = { problem, columns, batch, k, c, d, alpha, beta, steps, extras };
     const { schedule, refused } = chooseSchedule(partial, launch, options, device.facts);
     const params = options.params ?? schedule.params(partial, launch, device.facts);
     const kind = { ...partial, schedule: schedule.name, params };
@@ -199,9 +214,10 @@ export function resolve(
 /** Transforms and predicate as they are compiled in, and what they and the layouts take at run time. */
 function components(
   { a, b, device, m, n, k }: Problem,
+  columns: number,
   options: GemmOptions,
 ): Pick<GemmKind, "transforms" | "predicate"> & Pick<GemmLaunch, "extras"> {
-  checkTransforms(options.transforms ?? {}, { a: [m, k], b: [k, n], c: [m, n], d: [m, n] });
+  checkTransforms(options.transforms ?? {}, { a: [m, k], b: [k, n], c: [m, columns], d: [m, columns] });
   const { transforms, extras } = unboundTransforms(options.transforms ?? {});
   const given = options.predicate ?? everyStep;
   const predicate = "component" in given ? given : { component: given, extras: [] };

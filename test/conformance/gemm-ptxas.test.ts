@@ -8,8 +8,10 @@ import {
   maxPlus,
   mmaSync,
   planGemm,
+  relu,
   residual,
   semiringOperator,
+  silu,
   type Transform,
   wmmaSync,
 } from "tilewright/gemm";
@@ -109,6 +111,13 @@ const kernels: readonly Kernel[] = [
     type: f64,
     vectors: 1,
     schedule: "matrix-vector",
+  },
+  {
+    name: "gated mma of f16",
+    targets: ["sm_80", "sm_90a"],
+    type: f16,
+    schedule: "multistage",
+    options: () => ({ gate: silu, epilogue: [relu], schedule: "multistage" }),
   },
   {
     name: "multistage fma of f32",

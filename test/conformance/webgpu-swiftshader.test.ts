@@ -31,6 +31,7 @@ import {
 } from "../../src/runtime/webgpu/index.ts";
 import { deviceOf, openSwiftShaderBackend } from "../support/dawn.ts";
 import { requirement } from "../support/require.ts";
+import { checkGate } from "./gate-cases.ts";
 import { checkGemm } from "./gemm-cases.ts";
 import { compactTable } from "./gemm-compact.ts";
 import { caseOf, multiplies, pairwiseTable, typeRows } from "./gemm-table.ts";
@@ -92,6 +93,13 @@ describe.skipIf(!requirement("swiftshader").available)("WebGPU on SwiftShader", 
       for (const layout of ["nn", "tt"] as const) await checkGemm(device, { ...rest, m: 37, n: 1, layout });
       await checkGemm(device, { m: 2, n: 21, k: 40, a: f16, d: f32, padding: 1, options });
       emulated.dispose();
+    });
+
+    it("with gates", async () => {
+      await checkGate(device, { m: 5, n: 20, k: 9, options: { schedule: "matrix-vector" } });
+      const operator = fmaOperator({ laneRows: 1, laneColumns: 4, rows: 2, columns: 8 });
+      const params = { block: { m: 4, n: 32, k: 2 }, warps: { m: 2, n: 1 }, groupRows: 2 };
+      await checkGate(device, { m: 13, n: 20, k: 9, options: { operator, params } });
     });
 
     it("of bytes by packed dot products", async () => {

@@ -22,7 +22,7 @@ import {
 import { type IndexRole, readSpecification, type Specification } from "./specification.ts";
 
 /** What `contract` can be told: what {@link gemm} can, with C and D of D's own rank. */
-export interface ContractionOptions extends Omit<GemmOptions, "c" | "d" | "predicate"> {
+export interface ContractionOptions extends Omit<GemmOptions, "c" | "d" | "predicate" | "gate"> {
   /** Added to the contraction, times beta; dimensions as D's, any strides. */
   readonly c?: DeviceArray;
   /** Where the result goes, any strides without overlap; a new contiguous array unless given. May be `c` itself. */

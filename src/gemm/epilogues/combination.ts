@@ -24,6 +24,8 @@ export interface Combination {
   readonly beta: AnyValue;
   readonly transforms: Transforms;
   readonly steps: readonly StepKind[];
+  /** The gate, and the products that it meets, of a gated product. */
+  readonly gate?: { readonly apply: Transform; readonly products: readonly AnyValue[] } | undefined;
   /** The steps' arrays, by step. */
   readonly stepOperands: readonly (readonly StepOperand[])[];
   /** Takes what steps reduce. */
@@ -34,7 +36,7 @@ export interface Combination {
   readonly source: (() => readonly AnyValue[]) | undefined;
 }
 
-/** Neighbouring accumulators to neighbouring elements of D: alpha and beta, then the steps, then D's transforms. */
+/** Neighbouring accumulators to neighbouring elements of D: alpha, the gate, beta, then the steps, then D's transforms. */
 export function combine(
   combination: Combination,
   products: readonly AnyValue[],
@@ -49,7 +51,11 @@ export function combine(
       (held, step) => (step === undefined ? held : held.map((x, e) => step(x, run.at(e)))),
       values,
     );
-  let result: readonly AnyValue[] = products.map((x) => binary("mul", x.to(scaleType), alpha));
+  const scaled = (x: AnyValue): AnyValue => binary("mul", x.to(scaleType), alpha);
+  let result: readonly AnyValue[] = products.map(scaled);
+  const { gate } = combination;
+  if (gate !== undefined)
+    result = result.map((x, e) => binary("mul", gate.apply(x, run.at(e)), scaled(gate.products[e])));
   if (source !== undefined) {
     const addend = through(source(), transforms.c?.globalToShared, transforms.c?.sharedToRegister);
     result = result.map((x, e) => fusedMultiplyAdd(addend[e].to(scaleType), beta, x));

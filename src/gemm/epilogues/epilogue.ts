@@ -18,9 +18,10 @@ import {
 } from "../../lang/index.ts";
 import { parallelise, plus, tile, translate } from "../../tile/index.ts";
 import type { ExtraValue } from "../extras.ts";
+import { columnsPerResult, gateColumn, gateGroup } from "../gate-columns.ts";
 import type { Layout, MatrixPlace, MatrixTile } from "../layouts/layout.ts";
 import type { Operator, SharedTile } from "../operators/operator.ts";
-import { joined, separate, type Transforms } from "../transforms.ts";
+import { joined, separate, type Transform, type Transforms } from "../transforms.ts";
 import type { Collectors, LaneGrid, LaneOffsets } from "./collector.ts";
 import { combine } from "./combination.ts";
 import type { StepKind } from "./step.ts";
@@ -63,6 +64,8 @@ export interface EpilogueContext {
   /** Values of one access to C and D. */
   readonly width: number;
   readonly transforms: Transforms;
+  /** Of a gated product; then `column`, `columns` and `whole` are D's, and accumulators have two columns for each of those. */
+  readonly gate: Transform | undefined;
   readonly steps: readonly StepKind[];
   readonly stepOperands: readonly (readonly StepOperand[])[];
   /** Collectors of the steps that reduce, for lanes in a grid; undefined where none does. */
@@ -81,12 +84,13 @@ export const defaultEpilogue: Epilogue = {
   run(context) {
     const { accumulators, tilesPerTurn, operator, staging, barrier } = context;
     const { m, n } = operator.shape;
-    const share = laneShare(context, m, tilesPerTurn * n);
+    const across = n / columnsPerResult(context);
+    const share = laneShare(context, m, tilesPerTurn * across);
     const collectors = context.collectors?.(share.grid);
     const part = { row: context.row, column: context.column };
     const place = { part, lane: share.origin };
     const turns = Array.from({ length: accumulators[0].length / tilesPerTurn }, (_, t) => t * tilesPerTurn);
-    const columns = turns.flatMap((j) => share.offsets.columns.map((column) => column + j * n));
+    const columns = turns.flatMap((j) => share.offsets.columns.map((column) => column + j * across));
     collectors?.open(["column", "all"], place, { rows: [], columns });
     accumulators.forEach((line, i) => {
       const rows = share.offsets.rows.map((row) => row + i * m);
@@ -102,7 +106,7 @@ export const defaultEpilogue: Epilogue = {
           operator.storeD(accumulator, staging, at);
         });
         barrier();
-        leave(context, share, collectors, i * m, j * n);
+        leave(context, share, collectors, i * m, j * across);
       }
       collectors?.close(["row"]);
     });
@@ -213,7 +217,7 @@ function write(
   part: MatrixTile,
   global: MatrixTile,
 ): void {
-  const { staging, target, source, transforms, scaleType, alpha, steps, stepOperands } = context;
+  const { staging, target, source, transforms, scaleType, alpha, gate, steps, stepOperands } = context;
   const along: "R" | "C" = part.size.C > 1 ? "C" : "R";
   const values = combine(
     {
@@ -221,13 +225,14 @@ function write(
       alpha,
       beta: source?.beta ?? alpha,
       transforms,
+      gate: gate === undefined ? undefined : { apply: gate, products: staged(staging, paired(part, 1)) },
       steps,
       stepOperands,
       collectors,
       target: target.memory.type,
       source: source === undefined ? undefined : () => addend(source.matrix, global),
     },
-    staged(staging, part),
+    staged(staging, gate === undefined ? part : paired(part, 0)),
     {
       count: part.size.R * part.size.C,
       along,
@@ -248,6 +253,12 @@ function placeOf({ leading, extras = [] }: GlobalMatrix): MatrixPlace {
 
 function addend(source: GlobalMatrix, global: MatrixTile): readonly AnyValue[] {
   return separate(source.layout.load(source.memory, placeOf(source), global));
+}
+
+/** Where the first or the second factor of a part of a gated D is staged. */
+function paired(part: MatrixTile, factor: 0 | 1): MatrixTile {
+  const first = translate(tile(part.size), { R: part.origin("R"), C: gateColumn(part.origin("C")) });
+  return translate(first, { C: factor * gateGroup }) as MatrixTile;
 }
 
 /** The accumulators of a part, at most 16 bytes an access. */

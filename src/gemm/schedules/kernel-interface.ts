@@ -5,6 +5,7 @@ import {
   type AnyValue,
   type f32,
   type GlobalArray,
+  type I32,
   type Index,
   i32,
   index,
@@ -41,6 +42,7 @@ export function gemmParameters(kind: GemmKind): ParameterDescriptors {
     leadingD: index,
     alpha: scale,
     ...(kind.c === undefined ? {} : { beta: scale }),
+    ...(kind.gate === undefined ? {} : { columns: i32 }),
     ...workParameters(kind),
     ...stepParameters(kind.steps),
     ...allExtraParameters(kind.extras),
@@ -90,6 +92,7 @@ export function gemmArguments(kind: GemmKind, launch: GemmLaunch): Readonly<Reco
     leadingD: d.leading,
     alpha,
     ...(kind.c === undefined || c === undefined ? {} : { c: c.array, leadingC: c.leading, beta }),
+    ...(kind.gate === undefined ? {} : { columns: launch.columns }),
     ...workArguments(kind, launch),
     ...stepArguments(steps),
     ...allExtraArguments(extras),
@@ -109,6 +112,13 @@ export interface GemmArguments extends WorkArguments {
   readonly leadingD: Value<Index>;
   readonly alpha: AnyValue;
   readonly beta: AnyValue;
+  /** Columns of D; only of gated products. */
+  readonly columns: Value<I32>;
+}
+
+/** Columns of D. */
+export function columnsOf({ gate }: Pick<GemmKind, "gate">, args: GemmArguments): Value<I32> {
+  return gate === undefined ? args.n : args.columns;
 }
 
 /** The arrays of one matrix of a batch. */

@@ -24,18 +24,18 @@ import {
 } from "../epilogues/collector.ts";
 import { combine } from "../epilogues/combination.ts";
 import type { StepOperand } from "../epilogues/step-operand.ts";
+import { columnsPerResult, gateColumn, gateGroup } from "../gate-columns.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { MatrixTile } from "../layouts/layout.ts";
 import type { Semiring } from "../operators/semiring.ts";
 import { joined, separate } from "../transforms.ts";
+import { columnsOf } from "./kernel-interface.ts";
 import { type MatrixVectorShape, type Streamed, shapeOf } from "./matrix-vector-shape.ts";
-import { arithmeticOf, linesOf, type MatrixVectorContext } from "./matrix-vector-stream.ts";
+import { arithmeticOf, type MatrixVectorContext } from "./matrix-vector-stream.ts";
 
 /** Extents of the parts of D that one subgroup finishes at a time. */
 export function matrixVectorParts(kind: GemmKind, facts: TargetFacts): PartExtents {
-  const { streamed, lines, vectors } = shapeOf(kind, facts);
-  const along = Math.min(lines, facts.subgroup.width);
-  return streamed === "a" ? { rows: along, columns: vectors } : { rows: vectors, columns: along };
+  return partsOf(kind, shapeOf(kind, facts), facts.subgroup.width);
 }
 
 /** From the warps' sums to D: a line a lane. */
@@ -47,7 +47,9 @@ export class MatrixVectorFinish {
   ) {}
 
   run(): void {
-    const { lines, warps } = this.context.shape;
+    const { kind, shape } = this.context;
+    const { warps } = shape;
+    const lines = shape.lines / columnsPerResult(kind);
     const count = warps.lines * warps.depth;
     const rounds = Math.ceil(lines / (subgroup.size * count));
     for (let round = 0; round < rounds; round++) {
@@ -59,12 +61,16 @@ export class MatrixVectorFinish {
   #part(start: Value<I32>): void {
     const { context } = this;
     const { kind, shape, args, firstLine } = context;
-    const { streamed, lines, vectors } = shape;
-    const beyond = linesOf(context);
+    const { streamed, vectors } = shape;
+    const perResult = columnsPerResult(kind);
+    const lines = shape.lines / perResult;
+    const columns = columnsOf(kind, args);
+    const beyond = streamed === "a" ? args.m : columns;
     const local = start.add(subgroup.lane);
     // Lanes without a line take one outside of D, which nobody has.
-    const line = select(local.lt(lines), firstLine.add(local), beyond) as Value<I32>;
-    const first = select(start.lt(lines), firstLine.add(start), beyond) as Value<I32>;
+    const own = perResult === 1 ? firstLine : firstLine.div(perResult);
+    const line = select(local.lt(lines), own.add(local), beyond) as Value<I32>;
+    const first = select(start.lt(lines), own.add(start), beyond) as Value<I32>;
     const zero = constant(i32, 0);
     const at = (along: Value<I32>): CollectorPlace["part"] =>
       streamed === "a" ? { row: along, column: zero } : { row: zero, column: along };
@@ -73,8 +79,8 @@ export class MatrixVectorFinish {
           steps: kind.steps,
           args: args as unknown as Readonly<Record<string, unknown>>,
           rows: args.m,
-          columns: args.n,
-          parts: partsOf(shape),
+          columns,
+          parts: partsOf(kind, shape, subgroup.size),
           grid: gridOf(streamed),
         })
       : undefined;
@@ -84,7 +90,7 @@ export class MatrixVectorFinish {
     const place = { part: at(first), lane: at(line) };
     collectors?.open(["row", "column", "all"], place, offsets);
     when(line.lt(beyond), () => {
-      for (const v of numbers) this.#element(collectors, line, v, this.#sum(local, v));
+      for (const v of numbers) this.#element(collectors, line, local, v);
     });
     collectors?.close(["row", "column", "all"]);
   }
@@ -100,8 +106,10 @@ export class MatrixVectorFinish {
     return sums.reduce(add);
   }
 
-  #element(collectors: Collectors | undefined, line: Value<I32>, vector: number, sum: AnyValue): void {
+  #element(collectors: Collectors | undefined, line: Value<I32>, local: Value<I32>, vector: number): void {
     const { kind, shape, args, extras, transforms } = this.context;
+    const { gate } = kind;
+    const staged = gate === undefined ? local : (gateColumn(local) as Value<I32>);
     const a = shape.streamed === "a";
     const number = constant(i32, vector);
     const where = a ? { row: line, column: number } : { row: number, column: line };
@@ -112,6 +120,10 @@ export class MatrixVectorFinish {
         alpha: args.alpha,
         beta: args.beta,
         transforms,
+        gate:
+          gate === undefined
+            ? undefined
+            : { apply: gate, products: [this.#sum(staged.add(gateGroup), vector)] },
         steps: kind.steps,
         stepOperands: this.operands,
         collectors,
@@ -128,7 +140,7 @@ export class MatrixVectorFinish {
                   ),
                 ),
       },
-      [sum],
+      [this.#sum(staged, vector)],
       {
         count: 1,
         along: "C",
@@ -148,7 +160,11 @@ function gridOf(streamed: Streamed): LaneGrid {
     : { fastest: "C", R: 1, C: subgroup.size };
 }
 
-function partsOf({ streamed, lines, vectors }: MatrixVectorShape): PartExtents {
-  const along = Math.min(lines, subgroup.size);
+function partsOf(
+  kind: Pick<GemmKind, "gate">,
+  { streamed, lines, vectors }: MatrixVectorShape,
+  width: number,
+): PartExtents {
+  const along = Math.min(lines / columnsPerResult(kind), width);
   return streamed === "a" ? { rows: along, columns: vectors } : { rows: vectors, columns: along };
 }

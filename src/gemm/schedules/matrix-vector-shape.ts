@@ -8,6 +8,7 @@
 import { ArgumentError } from "../../errors.ts";
 import { byteSize, type StorageType } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
+import { gatePair } from "../gate-columns.ts";
 import { accessWidth, type GemmKind } from "../kind.ts";
 import type { GemmParams } from "../params.ts";
 import type { GemmLaunch, UnscheduledKind } from "./schedule.ts";
@@ -68,7 +69,7 @@ const isPowerOfTwo = (x: number): boolean => Number.isInteger(x) && x >= 1 && (x
  * @throws ArgumentError for params that say none
  */
 export function shapeOf(
-  kind: Pick<GemmKind, "a" | "b" | "params" | "types">,
+  kind: Pick<GemmKind, "a" | "b" | "params" | "types" | "gate">,
   facts: TargetFacts,
 ): MatrixVectorShape {
   const { block, warps: grid, copies } = kind.params;
@@ -86,6 +87,8 @@ export function shapeOf(
   for (const [name, count] of Object.entries({ ...warps, "block's lines": lines, "block.k": block.k })) {
     if (!isPowerOfTwo(count)) return refuse(`${name} ${String(count)} is no power of two`);
   }
+  if (kind.gate !== undefined && (streamed === "a" || lines % gatePair !== 0))
+    return refuse(`with gate, block.n is a multiple of ${gatePair}, not ${block.n}`);
   const threads = warps.lines * warps.depth * facts.subgroup.width;
   if (threads > facts.limits.threadsPerBlock)
     return refuse(`${threads} threads; ${facts.name} has ${facts.limits.threadsPerBlock} a block`);
@@ -190,13 +193,15 @@ export function chooseShape(kind: UnscheduledKind, size: MatrixVectorSize, facts
   const goal = facts.machine.multiprocessors * warpsWanted;
   const steps = Math.max(1, Math.ceil(size.k / depth));
   const accumulator = byteSize(kind.types.accumulator as StorageType);
-  const most = Math.min(mostWarps, downTo(mostSumBytes / (perWarp * vectors * accumulator)));
+  const fit = Math.min(mostWarps, downTo(mostSumBytes / (perWarp * vectors * accumulator)));
+  // Both factors of a gated product's element are in one block.
+  const least = kind.gate === undefined ? vectors + 1 : gatePair;
+  const most = Math.max(1, downTo(Math.min(1, perWarp / least) * fit));
   let along = 1;
   while (along < most && groups * along < goal && along * 2 * fewestSteps <= steps) along *= 2;
-  let lineWarps = Math.max(1, most / along);
-  while (lineWarps > 1 && perWarp * (lineWarps / 2) >= extent && perWarp * (lineWarps / 2) > vectors)
-    lineWarps /= 2;
-  while (perWarp * lineWarps <= vectors) lineWarps *= 2;
+  let lineWarps = Math.max(1, fit / along);
+  while (lineWarps > 1 && perWarp * (lineWarps / 2) >= Math.max(extent, least)) lineWarps /= 2;
+  while (perWarp * lineWarps < least) lineWarps *= 2;
   const parts = size.divisible
     ? Math.min(mostParts, Math.floor(goal / (groups * along)), Math.floor(steps / (along * fewestSteps)))
     : 1;

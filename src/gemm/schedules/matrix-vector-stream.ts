@@ -47,7 +47,7 @@ export interface MatrixVectorContext {
 }
 
 /** Extent of the matrix's lines. */
-export function linesOf({ shape, args }: MatrixVectorContext): Value<I32> {
+function linesOf({ shape, args }: MatrixVectorContext): Value<I32> {
   return shape.streamed === "a" ? args.m : args.n;
 }
 

@@ -21,6 +21,8 @@ import { subdivide, tile } from "../../tile/index.ts";
 import { Collectors, type PartExtents } from "../epilogues/collector.ts";
 import { stepOperands } from "../epilogues/step.ts";
 import { allExtraValues } from "../extras.ts";
+import { checkGate } from "../gate.ts";
+import { columnsPerResult, gateGroup } from "../gate-columns.ts";
 import { chooseParams } from "../heuristics.ts";
 import { accessWidth, type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { Operator } from "../operators/operator.ts";
@@ -32,7 +34,13 @@ import { tunedParams } from "../tuned-params.ts";
 
 import { type Assembly, registerStaged, stagesOf } from "./assembly.ts";
 import type { CopyStep } from "./copy-engine.ts";
-import { type GemmArguments, gemmArguments, gemmParameters, matricesOf } from "./kernel-interface.ts";
+import {
+  columnsOf,
+  type GemmArguments,
+  gemmArguments,
+  gemmParameters,
+  matricesOf,
+} from "./kernel-interface.ts";
 import { copyEngines, describeCopy, operandCopy } from "./operand-copies.ts";
 import { type RingOperand, runRing } from "./ring.ts";
 import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
@@ -62,6 +70,8 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
   const given = args as unknown as Readonly<Record<string, unknown>>;
   const output = tilePlace(kind.params, m, n, work.tile);
   const whole = output.row.add(extents.m).le(m).and(output.column.add(extents.n).le(n));
+  const perResult = columnsPerResult(kind);
+  const columns = columnsOf(kind, args);
 
   const plan = planShared(kind, operator, assembly);
   const staging = stagingOf(kind, operator, plan, facts);
@@ -131,7 +141,8 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
   const stagingMemory = arena.view(type, staging.bytes / byteSize(type));
   const perWarp = staging.bytes / byteSize(type) / (warps.m * warps.n);
   const d = { memory: args.d, layout: kind.d.layout, leading: args.leadingD, extras: extras.d ?? [] };
-  const lines = kind.d.layout.major === "row" ? operator.shape.n : operator.shape.m;
+  const resultTile = perResult === 1 ? operator.shape.n : gateGroup;
+  const lines = kind.d.layout.major === "row" ? resultTile : operator.shape.m;
   const widths = [accessWidth(kind.d, lines, kind.params.copies?.d)];
   if (kind.c !== undefined)
     widths.push(
@@ -141,10 +152,13 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
     operator,
     accumulators: product.accumulators,
     row: output.row.add(warp.base.R as Value<I32>),
-    column: output.column.add(warp.base.C as Value<I32>),
+    column: resultColumn(kind, output.column.add(warp.base.C as Value<I32>)),
     rows: m,
-    columns: n,
-    whole,
+    columns,
+    whole:
+      kind.gate === undefined
+        ? whole
+        : whole.and(resultColumn(kind, output.column.add(extents.n)).le(columns)),
     staging: {
       memory: stagingMemory,
       layout: staging.layout,
@@ -172,6 +186,7 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
     target: d,
     width: Math.min(...widths),
     transforms,
+    gate: kind.gate,
     steps: kind.steps,
     stepOperands: stepOperands(kind.steps, given),
     collectors: kind.steps.some(({ behaviour }) => behaviour.collects !== undefined)
@@ -180,7 +195,7 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
             steps: kind.steps,
             args: given,
             rows: m,
-            columns: n,
+            columns,
             parts: warpParts(kind),
             grid,
           })
@@ -189,8 +204,14 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
 }
 
 /** What of D one warp computes. */
-function warpParts({ params: { block: extents, warps } }: Pick<GemmKind, "params">): PartExtents {
-  return { rows: extents.m / warps.m, columns: extents.n / warps.n };
+function warpParts(kind: Pick<GemmKind, "params" | "gate">): PartExtents {
+  const { block: extents, warps } = kind.params;
+  return { rows: extents.m / warps.m, columns: extents.n / warps.n / columnsPerResult(kind) };
+}
+
+/** The column of D that a column of the product belongs to, where groups of columns begin. */
+function resultColumn(kind: Pick<GemmKind, "gate">, column: Value<I32>): Value<I32> {
+  return kind.gate === undefined ? column : column.div(columnsPerResult(kind));
 }
 
 /** Copies of more stages than this have arrived long before they are waited for. */
@@ -258,6 +279,7 @@ export function stagedSchedule(assembly: Assembly, refusal: Schedule["refusal"] 
       checkParams(kind.params, kind.operator.create(kind.types, facts), facts.subgroup.width);
       checkStages(kind, facts, assembly);
       checkSplit(kind);
+      checkGate(kind);
     },
     kernel: (kind) => stagedKernel(kind, assembly),
     arguments: gemmArguments,

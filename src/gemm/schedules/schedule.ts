@@ -20,6 +20,8 @@ export type UnscheduledKind = Omit<GemmKind, "params" | "schedule">;
 export interface GemmLaunch {
   readonly problem: Problem;
   readonly batch: Batch;
+  /** Columns of D: those of the product, or half as many or fewer where it is gated. */
+  readonly columns: number;
   /** K steps are made of this many elements of K: 0 where alpha is 0. */
   readonly k: number;
   readonly c: MatrixOperand | undefined;

@@ -3,6 +3,7 @@
  */
 import { byteSize, type I32, type StorageType, type Value } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
+import { gatePair } from "../gate-columns.ts";
 import type { GemmKind } from "../kind.ts";
 import { columnMajor, denseLayout, type Layout, padded, rowMajor } from "../layouts/layout.ts";
 import { canSwizzle, swizzled } from "../layouts/swizzled.ts";
@@ -77,17 +78,19 @@ export function stagingOf(
   const { block: extents, warps } = kind.params;
   const type = operator.types.accumulator as StorageType;
   const across = extents.n / warps.n / operator.shape.n;
+  // Both factors of a gated product's element are staged in one turn.
+  const fewest = kind.gate === undefined ? 1 : Math.max(1, gatePair / operator.shape.n);
   const available = Math.min(Math.max(ringBytes, 16384), facts.limits.sharedBytes);
   const layout = padded(
     kind.d.layout.major === "row" ? rowMajor : columnMajor,
     Math.max(1, 16 / byteSize(type)),
   );
-  for (let tiles = across; ; tiles--) {
+  for (let tiles = across; ; tiles -= fewest) {
     const rows = operator.shape.m;
     const columns = tiles * operator.shape.n;
     const length = layout.length(rows, columns);
     const bytes = Math.ceil((length * byteSize(type)) / 16) * 16 * warps.m * warps.n;
-    if (tiles === 1 || (bytes <= available && across % tiles === 0)) {
+    if (tiles === fewest || (bytes <= available && across % tiles === 0)) {
       return { layout, leading: layout.leading(rows, columns), length, tiles, bytes };
     }
   }
