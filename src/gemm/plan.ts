@@ -8,6 +8,7 @@ import { stepSurroundings } from "./epilogues/surroundings.ts";
 import { explainPlan } from "./explain.ts";
 import { kernelOf } from "./identity.ts";
 import type { GemmKind } from "./kind.ts";
+import { type PackedProduct, packOperands } from "./packing/operands.ts";
 import { type GemmOptions, type Resolved, resolve } from "./resolve.ts";
 import type { GemmLaunch } from "./schedules/schedule.ts";
 import { dividesK } from "./schedules/work.ts";
@@ -47,19 +48,23 @@ export async function planGemm(
 ): Promise<GemmPlan> {
   const resolved = resolve(a, b, options);
   try {
-    return await bindPlan(resolved, options.signal);
+    return await bindPlan(packOperands(resolved, a, b, options), options.signal);
   } catch (error) {
     if (resolved.ownD) resolved.result.dispose();
     throw error;
   }
 }
 
-async function bindPlan(resolved: Resolved, signal: AbortSignal | undefined): Promise<GemmPlan> {
+async function bindPlan(
+  { resolved, around: packing }: PackedProduct,
+  signal: AbortSignal | undefined,
+): Promise<GemmPlan> {
   const { kind, schedule, problem } = resolved;
   const { device, m: rows } = problem;
   const { columns } = resolved;
   const split = dividesK(kind) ? splitProduct(kind, resolved) : undefined;
   const around = joinSurroundings([
+    packing,
     split?.around ?? noSurroundings,
     schedule.surroundings?.(kind, resolved, device.facts) ?? noSurroundings,
     stepSurroundings(resolved.steps, { device, rows, columns, parts: schedule.parts(kind, device.facts) }),

@@ -69,6 +69,11 @@ export interface GemmOptions {
   /** How data moves; the fastest that everything else permits, unless given. */
   readonly schedule?: "matrix-vector" | "warpgroup" | "multistage" | "register-staged";
   readonly params?: GemmParams;
+  /**
+   * Whether dense operands are copied before the product, each time it runs, where aligned lines or K contiguous let a
+   * faster schedule serve. Large products are, unless false; true wants it for any size.
+   */
+  readonly pack?: boolean;
   /** Functions of elements and coordinates on the eight streams; {@link bound} gives one arrays and numbers of its own. */
   readonly transforms?: GivenTransforms;
   /** Steps between the combination with C and D: arrays' steps such as {@link bias}, functions of an element; or another way for D to leave. */
@@ -96,7 +101,7 @@ export interface Resolved extends GemmLaunch {
 }
 
 /** Fastest first. */
-const schedules: readonly Schedule[] = [
+export const schedules: readonly Schedule[] = [
   matrixVectorSchedule,
   warpgroupSchedule,
   multistageSchedule,
@@ -227,12 +232,32 @@ function components(
   return { transforms, predicate: predicate.component, extras: Object.fromEntries(taken) };
 }
 
-/** What transforms are bound to goes with the matrix of their stream. */
+/** Streams that a transform can be on. */
+const streams: Readonly<Record<"a" | "b" | "c" | "d", readonly string[]>> = {
+  a: ["globalToShared", "sharedToRegister"],
+  b: ["globalToShared", "sharedToRegister"],
+  c: ["globalToShared", "sharedToRegister"],
+  d: ["registerToShared", "sharedToGlobal"],
+};
+
+/** Streams are known by name, and what transforms are bound to goes with the matrix of their stream. */
 function checkTransforms(
   transforms: GivenTransforms,
   extents: Readonly<Record<string, readonly [rows: number, columns: number]>>,
 ): void {
   for (const [operand, stages] of Object.entries(transforms)) {
+    const known = streams[operand as keyof typeof streams];
+    if (known === undefined || (typeof stages !== "object" && stages !== undefined)) {
+      throw new ArgumentError(
+        `gemm: transforms are given for each stream, such as { a: { globalToShared: (x) => x.mul(2) } }; transforms.${operand} is ${known === undefined ? "no operand" : `a ${typeof stages}`}`,
+      );
+    }
+    const unknown = Object.keys(stages ?? {}).find((stage) => !known.includes(stage));
+    if (unknown !== undefined) {
+      throw new ArgumentError(
+        `gemm: transforms.${operand} has no stream ${unknown}; there are ${known.join(" and ")}`,
+      );
+    }
     const [rows, columns] = extents[operand];
     for (const [stage, transform] of Object.entries(stages ?? {}) as [string, GivenTransform | undefined][]) {
       if (typeof transform === "object") transform.check?.(`transforms.${operand}.${stage}`, rows, columns);
@@ -276,7 +301,7 @@ function checkSteps(steps: readonly EpilogueStep[], problem: Problem, d: MatrixO
   }
 }
 
-function chooseSchedule(
+export function chooseSchedule(
   kind: UnscheduledKind,
   launch: GemmLaunch,
   options: GemmOptions,

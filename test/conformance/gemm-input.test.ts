@@ -52,6 +52,17 @@ async function refuses(work: Promise<unknown>, type: Constructor, message: strin
 const matrix = (rows: number, columns: number, type: Parameters<Device["array"]>[0] = f16) =>
   device.array(type, [rows, columns]);
 
+describe("transforms", () => {
+  it.each([
+    [{ a: (x: unknown) => x }, /transforms\.a is a function/],
+    [{ e: { globalToShared: (x: unknown) => x } }, /transforms\.e is no operand/],
+    [{ a: { sharedToGlobal: (x: unknown) => x } }, /a has no stream sharedToGlobal; .* globalToShared/],
+  ])("of no stream: %#", async (transforms, message) => {
+    const options = { transforms } as unknown as GemmOptions;
+    await refuses(planGemm(matrix(4, 4), matrix(4, 4), options), ArgumentError, message);
+  });
+});
+
 describe("shapes", () => {
   it("inner dimensions that differ, with the transpose that would fit", async () => {
     await refuses(
