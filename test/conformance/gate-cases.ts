@@ -21,6 +21,8 @@ export interface GateCase {
   readonly a?: "t";
   readonly b?: "t";
   readonly columnMajorD?: boolean;
+  /** Elements of D's lines beyond D; 1 unless given. */
+  readonly padding?: number;
   readonly alpha?: number;
   readonly beta?: number;
   readonly options?: GemmOptions;
@@ -48,7 +50,18 @@ export function randomMatrix(
 
 /** Runs a case; gives what was expected of D after it was compared. */
 export async function checkGate(device: Device, test: GateCase): Promise<readonly number[]> {
-  const { m, n, k, type = f32, d: result = type, batch, alpha = 1, beta = 0, options = {} } = test;
+  const {
+    m,
+    n,
+    k,
+    type = f32,
+    d: result = type,
+    batch,
+    alpha = 1,
+    beta = 0,
+    options = {},
+    padding = 1,
+  } = test;
   const count = batch ?? 1;
   const a =
     batch === undefined
@@ -65,8 +78,8 @@ export async function checkGate(device: Device, test: GateCase): Promise<readonl
   const lines = test.columnMajorD === true ? [n, m] : [m, n];
   const whole = device.array(
     result,
-    [count, lines[0]! + 1, lines[1]! + 1],
-    Array(count * (lines[0]! + 1) * (lines[1]! + 1)).fill(77),
+    [count, lines[0]! + 1, lines[1]! + padding],
+    Array(count * (lines[0]! + 1) * (lines[1]! + padding)).fill(77),
   );
   const inner = whole.slice([], [0, lines[0]], [0, lines[1]]);
   const oriented =

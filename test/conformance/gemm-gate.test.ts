@@ -48,6 +48,17 @@ onEveryDevice((device) => {
       },
     );
 
+    it("by warpgroups, through boxes and in pairs", { timeout: 60_000 }, async ({ skip }) => {
+      skip(device().facts.warpgroupMma.length === 0, "the target has no warpgroup products");
+      const options = { schedule: "warpgroup" } as const;
+      const params = { block: { m: 64, n: 128, k: 64 }, warps: { m: 4, n: 1 }, groupRows: 2 };
+      const [m, n, k, type] = [70, 72, 72, f16];
+      await check({ m, n, k, type, padding: 8, alpha: 0.5, options: { ...options, params } });
+      await check({ m, n, k, type, b: "t", beta: 1, options });
+      const narrow = { ...params, block: { ...params.block, n: 64 } };
+      await check({ m: 64, n: 64, k, type, d: f32, padding: 4, options: { ...options, params: narrow } });
+    });
+
     it("of few rows stream B once", async () => {
       const options = { schedule: "matrix-vector" } as const;
       for (const b of [undefined, "t"] as const) {

@@ -138,6 +138,13 @@ const kernels: readonly Kernel[] = [
   { name: "multistage mma of f64", targets: ["sm_80", "sm_90a"], type: f64, schedule: "multistage" },
   { name: "multistage mma of i8", targets: ["sm_80"], type: i8, layout: "nt", schedule: "multistage" },
   { name: "wgmma of f16", targets: ["sm_90a"], type: f16, layout: "nn", schedule: "warpgroup" },
+  {
+    name: "gated wgmma of f16",
+    targets: ["sm_90a"],
+    type: f16,
+    schedule: "warpgroup",
+    options: () => ({ gate: silu, epilogue: [relu] }),
+  },
   { name: "wgmma of bf16, transposed", targets: ["sm_90a"], type: bf16, layout: "tt", schedule: "warpgroup" },
   { name: "wgmma of i8", targets: ["sm_90a"], type: i8, layout: "nt", schedule: "warpgroup" },
   {

@@ -30,6 +30,8 @@ export interface WarpgroupArguments extends StoreArguments {
   readonly a: TensorMap<StorageType>;
   readonly b: TensorMap<StorageType>;
   readonly k: Value<I32>;
+  /** Columns of D; only of gated products. */
+  readonly columns: Value<I32>;
   /** Matrices of D, parts of K counted; only where there is a batch or K is divided. */
   readonly matrices: Value<I32>;
   /** Matrices of the batch; only where K is divided and there is a batch. */
@@ -62,6 +64,7 @@ export function warpgroupParameters(kind: GemmKind): ParameterDescriptors {
     leadingD: index,
     alpha: scale,
     ...(addend ? { beta: scale } : {}),
+    ...(kind.gate === undefined ? {} : { columns: i32 }),
     ...(batched ? { matricesA: i32, matricesB: i32 } : {}),
     ...(batched && addend ? { strideC: index } : {}),
     ...(batched || divided ? { matrices: i32, strideD: index } : {}),
@@ -74,7 +77,7 @@ export function warpgroupParameters(kind: GemmKind): ParameterDescriptors {
 
 /** Host arguments of those parameters. */
 export function warpgroupArguments(kind: GemmKind, launch: GemmLaunch): Readonly<Record<string, unknown>> {
-  const { problem, batch, c, d, k, alpha, beta, steps, extras } = launch;
+  const { problem, columns, batch, c, d, k, alpha, beta, steps, extras } = launch;
   const { a, b, m, n } = problem;
   const { count, strides } = batch;
   const parts = kind.params.splitK ?? 1;
@@ -85,7 +88,7 @@ export function warpgroupArguments(kind: GemmKind, launch: GemmLaunch): Readonly
     b: linesOf(b, batched ? matricesOf(count, strides.b) : undefined, strides.b),
     c: c?.array,
     d: d.array,
-    boxes: storesBoxes(kind) ? linesOf({ ...d, shape: [m, n] }, matrices, strides.d) : undefined,
+    boxes: storesBoxes(kind) ? linesOf({ ...d, shape: [m, columns] }, matrices, strides.d) : undefined,
     m,
     n,
     k,
@@ -93,6 +96,7 @@ export function warpgroupArguments(kind: GemmKind, launch: GemmLaunch): Readonly
     leadingD: d.leading,
     alpha,
     beta,
+    columns,
     matricesA: matricesOf(count, strides.a),
     matricesB: matricesOf(count, strides.b),
     strideC: strides.c,
@@ -126,6 +130,11 @@ function linesOf(
   const distances = [lines > 1 ? leading : 0, length > 1 ? 1 : 0];
   if (matrices === undefined) return array?.strided([lines, length], distances);
   return array?.strided([matrices, lines, length], [matrices > 1 ? stride : 0, ...distances]);
+}
+
+/** The arguments of what leaves, which knows D's columns alone. */
+export function resultArguments({ gate }: Pick<GemmKind, "gate">, args: WarpgroupArguments): StoreArguments {
+  return gate === undefined ? args : { ...args, n: args.columns };
 }
 
 /** C and D of one tile's matrix. */

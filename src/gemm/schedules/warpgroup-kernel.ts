@@ -53,7 +53,12 @@ import { closedTransforms, type Transforms } from "../transforms.ts";
 import { countedSteps, everyStepCounts } from "./counted-steps.ts";
 import { counting, maskOutside } from "./staged-copy.ts";
 import { tileCount, tilePlace } from "./tile-order.ts";
-import { tileArguments, type WarpgroupArguments, warpgroupParameters } from "./warpgroup-interface.ts";
+import {
+  resultArguments,
+  tileArguments,
+  type WarpgroupArguments,
+  warpgroupParameters,
+} from "./warpgroup-interface.ts";
 import { StagedOperand } from "./warpgroup-operands.ts";
 import { type ElementChange, RegisterOperand } from "./warpgroup-registers.ts";
 import {
@@ -131,7 +136,7 @@ class WarpgroupBody {
     this.#a = new StagedOperand(kind, "a", this.#stages);
     this.#b = new StagedOperand(kind, "b", this.#stages);
     this.#extras = allExtraValues(kind.extras, args as unknown as Readonly<Record<string, unknown>>);
-    this.#store = storeResources(kind, args, extents.m / groupRows);
+    this.#store = storeResources(kind, resultArguments(kind, args), extents.m / groupRows);
     this.#full = barriers(this.#stages);
     this.#empty = barriers(this.#stages);
     this.#steps = args.k.ceilDiv(extents.k);
@@ -265,7 +270,13 @@ class WarpgroupBody {
       warpgroupWait(0);
       release(any?.());
       if (any !== undefined) when(any().not(), () => accumulator.fill(0));
-      const store = new WarpgroupStore(this.kind, ofTile, this.#store, transforms, tile.target);
+      const store = new WarpgroupStore(
+        this.kind,
+        resultArguments(this.kind, ofTile),
+        this.#store,
+        transforms,
+        tile.target,
+      );
       store.leave(accumulator, tile.row, tile.column, group);
     });
     finishStores(this.#store);

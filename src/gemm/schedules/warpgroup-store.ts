@@ -38,6 +38,7 @@ import { combine } from "../epilogues/combination.ts";
 import type { ReductionAxis } from "../epilogues/reduction.ts";
 import { stepOperands } from "../epilogues/step.ts";
 import type { StepOperand } from "../epilogues/step-operand.ts";
+import { columnsPerResult, gateGroup } from "../gate-columns.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { Transforms } from "../transforms.ts";
 import { dividesK } from "./work.ts";
@@ -62,10 +63,16 @@ export interface StoreArguments {
   readonly beta: AnyValue;
 }
 
-/** Whether D's lines can be written by tensor maps: 16- and 32-bit types in aligned rows. */
-export function storesBoxes(kind: Pick<GemmKind, "d">): boolean {
+/** Columns of D that a tile has. */
+function resultColumns(kind: Pick<GemmKind, "gate" | "params">): number {
+  return kind.params.block.n / columnsPerResult(kind);
+}
+
+/** Whether D's lines can be written by tensor maps: 16- and 32-bit types in aligned rows, in whole boxes. */
+export function storesBoxes(kind: Pick<GemmKind, "d" | "gate" | "params">): boolean {
   const { type, alignment } = kind.d;
-  return alignment === 16 && (type.bits === 16 || type.bits === 32);
+  const isWhole = resultColumns(kind) % (boxBytes / byteSize(type)) === 0;
+  return alignment === 16 && (type.bits === 16 || type.bits === 32) && isWhole;
 }
 
 /** Box of D's tensor map, innermost first, and one of D's matrices where there are several. */
@@ -78,8 +85,8 @@ export function storeBox(kind: Pick<GemmKind, "d" | "batch" | "params">): readon
 const rowsOfWarp = 16;
 
 /** What of D leaves one partial state for each reduction: a warp's share of the tile. */
-export function warpgroupParts(kind: Pick<GemmKind, "params">): PartExtents {
-  return { rows: rowsOfWarp, columns: kind.params.block.n };
+export function warpgroupParts(kind: Pick<GemmKind, "gate" | "params">): PartExtents {
+  return { rows: rowsOfWarp, columns: resultColumns(kind) };
 }
 
 /** Bytes of shared memory for one warpgroup's boxes. */
@@ -139,10 +146,15 @@ export class WarpgroupStore {
     private readonly matrix: Value<I32> | undefined,
   ) {}
 
-  /** Stores the tile at (row, column) of D whose rows this warpgroup, the `group`-th that multiplies, holds 64 of. */
-  leave(accumulator: AnyFragment, row: Value<I32>, column: Value<I32>, group: Value<I32>): void {
+  /**
+   * Stores the tile at (row, column) of the product whose rows this warpgroup, the `group`-th that multiplies, holds 64 of.
+   * Elements of a gated D are counted as those of the accumulator's first half.
+   */
+  leave(accumulator: AnyFragment, row: Value<I32>, ofProduct: Value<I32>, group: Value<I32>): void {
+    const perResult = columnsPerResult(this.kind);
+    const column = perResult === 1 ? ofProduct : ofProduct.div(perResult);
     const first = { row: row.add(group.mul(rowsHeld)), column };
-    this.#collecting(["row", "all"], accumulator, [0, accumulator.count], first, () => {
+    this.#collecting(["row", "all"], accumulator, [0, accumulator.count / perResult], first, () => {
       this.#leave(accumulator, { row, column }, first, group);
     });
   }
@@ -186,8 +198,9 @@ export class WarpgroupStore {
 
   #leave(accumulator: AnyFragment, { row, column }: Place, first: Place, group: Value<I32>): void {
     const { m, n } = this.args;
-    const { block: extents } = this.kind.params;
-    const whole = (): Condition => row.add(extents.m).le(m).and(column.add(extents.n).le(n));
+    const rows = this.kind.params.block.m;
+    const columns = resultColumns(this.kind);
+    const whole = (): Condition => row.add(rows).le(m).and(column.add(columns).le(n));
     const { boxes } = this.resources;
     if (boxes === undefined) {
       when(whole(), () => this.#pairs(accumulator, first, false)).otherwise(() =>
@@ -204,7 +217,7 @@ export class WarpgroupStore {
       Object.keys(this.kind.extras).length > 0;
     const wholeUnits = (): Condition =>
       column
-        .add(extents.n)
+        .add(columns)
         .le(n)
         .or(n.floorMod(storeUnit / byteSize(this.kind.d.type)).eq(0));
     when(readsArrays ? whole() : wholeUnits(), () =>
@@ -222,7 +235,7 @@ export class WarpgroupStore {
     const boxElements = columns * rowsHeld;
     const leader = isLeader();
     const barrier = group.add(1);
-    for (let box = 0; box < kind.params.block.n / columns; box++) {
+    for (let box = 0; box < resultColumns(kind) / columns; box++) {
       const origin = group.mul(2 * boxElements).add((box % 2) * boxElements);
       // The box before the last has left this half of the memory, and everybody knows.
       when(leader, () => tensorStoreWait(1, { read: true }));
@@ -295,7 +308,7 @@ export class WarpgroupStore {
   // Straight from registers ---------------------------------------------------------------------------------------------
 
   #pairs(accumulator: AnyFragment, first: Place, guarded: boolean): void {
-    for (let element = 0; element < accumulator.count; element += 4) {
+    for (let element = 0; element < accumulator.count / columnsPerResult(this.kind); element += 4) {
       this.#collecting(["column"], accumulator, [element, element + 4], first, () => {
         this.#pair(accumulator, element, first, guarded);
         this.#pair(accumulator, element + 2, first, guarded);
@@ -341,20 +354,27 @@ export class WarpgroupStore {
   /** `count` neighbouring elements of D from element `i` of the accumulator on. */
   #combined(accumulator: AnyFragment, i: number, count: 1 | 2, first: Place): readonly AnyValue[] {
     const { kind, args } = this;
+    const { gate } = kind;
     const at = this.#coordinates(accumulator, i, first);
+    // Groups of columns are whole eights of them, each four elements of a lane.
+    const ofGroup = (gateGroup / 8) * 4;
+    const element = gate === undefined ? i : i + Math.floor(i / ofGroup) * ofGroup;
+    const held = (from: number): readonly AnyValue[] =>
+      Array.from({ length: count }, (_, e) => accumulator.get(from + e));
     return combine(
       {
         scaleType: scaleTypeOf(kind.types.accumulator),
         alpha: args.alpha,
         beta: args.beta,
         transforms: this.transforms,
+        gate: gate === undefined ? undefined : { apply: gate, products: held(element + ofGroup) },
         steps: kind.steps,
         stepOperands: this.resources.steps,
         collectors: this.resources.collectors,
         target: kind.d.type,
         source: kind.c === undefined ? undefined : () => this.#addend(count, at),
       },
-      Array.from({ length: count }, (_, e) => accumulator.get(i + e)),
+      held(element),
       {
         count,
         along: "C",

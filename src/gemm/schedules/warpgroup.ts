@@ -50,7 +50,6 @@ function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts):
   if (kind.d.layout !== rowMajor) return "D is not row-major";
   if (kind.c !== undefined && kind.c.layout !== rowMajor) return "C is not row-major";
   if (kind.epilogue !== defaultEpilogue) return "the epilogue wants accumulators in shared memory";
-  if (kind.gate !== undefined) return "the product is gated";
   if (launch.k === 0) return "there are no K steps";
   return undefined;
 }
