@@ -1,0 +1,125 @@
+/**
+ * @file What components cost: each beside the plain product of the same size in one process, turn by turn. The ratio is
+ * how much of the plain product's rate is left; for matrices of which less counts it says how much sooner they are done.
+ */
+import {
+  bias,
+  type GemmOptions,
+  type GemmPlan,
+  maxPlus,
+  planGemm,
+  relu,
+  residual,
+  semiringOperator,
+  type Transform,
+  triangular,
+} from "tilewright/gemm";
+import { f16, f32, type StorageType, select } from "tilewright/lang";
+import type { Device, DeviceArray } from "../../src/runtime/array.ts";
+import { createCompiler } from "../../src/runtime/compile.ts";
+import type { CudaBackend } from "../../src/runtime/cuda/index.ts";
+import { createDevice } from "../../src/runtime/device.ts";
+import type { Contender, WorkItem } from "../harness.ts";
+import type { LimitKind } from "../limits.ts";
+import { normalValues } from "../random.ts";
+import type { Suite } from "../suite.ts";
+
+/** What is put into a product of large square matrices. */
+interface Component {
+  readonly name: string;
+  readonly options?: (arrays: Arrays) => GemmOptions;
+  /** A as something else than a dense matrix. */
+  readonly left?: (a: DeviceArray) => Parameters<typeof planGemm>[0];
+}
+
+/** Arrays that components may want. */
+interface Arrays {
+  readonly columns: DeviceArray;
+  readonly residual: DeviceArray;
+}
+
+const changed: Transform = (x) => x.mul(0.5).add(1);
+const placed: Transform = (x, { row, column }) =>
+  select(row.add(column).and(1).eq(0), x, x.mul(0.5)) as never;
+
+const components: readonly Component[] = [
+  { name: "bias + ReLU", options: ({ columns }) => ({ epilogue: [bias(columns), relu] }) },
+  {
+    name: "bias + ReLU + residual",
+    options: ({ columns, residual: other }) => ({ epilogue: [bias(columns), relu, residual(other)] }),
+  },
+  { name: "a function of coordinates", options: () => ({ epilogue: [placed] }) },
+  { name: "a transform of A", options: () => ({ transforms: { a: { globalToShared: changed } } }) },
+  { name: "a transform of B", options: () => ({ transforms: { b: { globalToShared: changed } } }) },
+  { name: "triangular A", left: (a) => triangular(a, "lower") },
+];
+
+const distinct = 1_000_003;
+
+function square(device: Device, type: StorageType, size: number, seed: number): DeviceArray {
+  const values = normalValues(distinct, seed);
+  const host = new Float32Array(size * size);
+  for (let i = 0; i < host.length; i += distinct)
+    host.set(values.subarray(0, Math.min(distinct, host.length - i)), i);
+  return device.array(type, [size, size], host);
+}
+
+function contender(name: string, role: Contender["role"], plan: GemmPlan): Contender {
+  const { kind, compiled } = plan;
+  const note = `${kind.schedule}, block ${Object.values(kind.params.block).join(" x ")}, ${compiled?.registersPerThread} registers, ${compiled?.spilledBytes} bytes spilled`;
+  return { name, role, note, enqueue: () => plan.run() };
+}
+
+function item(backend: CudaBackend, size: number, { name, options, left }: Component): WorkItem {
+  return {
+    id: `f16 ${size} x ${size} x ${size}, ${name}`,
+    operations: 2 * size ** 3,
+    limit: "f16",
+    prepare: async () => {
+      const device = createDevice(backend, createCompiler(backend), []);
+      const [a, b, other] = [1, 2, 3].map((seed) => square(device, f16, size, seed));
+      const columns = device.array(f16, [size], normalValues(size, 4));
+      const plain = await planGemm(a!, b!);
+      const arrays = { columns, residual: other! };
+      const plan = await planGemm(left?.(a!) ?? a!, b!, options?.(arrays) ?? {});
+      return {
+        contenders: [contender("plain", "peer", plain), contender(name, "ours", plan)],
+        dispose: () => {
+          for (const one of [plain, plan]) one.dispose();
+          for (const array of [a!, b!, other!, columns, plain.d, plan.d]) array.dispose();
+        },
+      };
+    },
+  };
+}
+
+/** Two instructions a pair, of 128 lanes in each multiprocessor: an addition and a maximum take as long as two f32 FMAs. */
+const semiringLimit: LimitKind = "f32";
+
+function semiring(backend: CudaBackend, size: number): WorkItem {
+  return {
+    id: `max-plus f32 ${size} x ${size} x ${size}`,
+    operations: 4 * size ** 3,
+    limit: semiringLimit,
+    prepare: async () => {
+      const device = createDevice(backend, createCompiler(backend), []);
+      const [a, b] = [1, 2].map((seed) => square(device, f32, size, seed));
+      const plan = await planGemm(a!, b!, { operator: semiringOperator(maxPlus) });
+      return {
+        contenders: [contender("ours", "ours", plan)],
+        dispose: () => {
+          plan.dispose();
+          for (const array of [a!, b!, plan.d]) array.dispose();
+        },
+      };
+    },
+  };
+}
+
+export const componentsSuite: Suite = {
+  name: "components",
+  items: (backend) => [
+    ...[4096, 8192].flatMap((size) => components.map((component) => item(backend, size, component))),
+    semiring(backend, 4096),
+  ],
+};
