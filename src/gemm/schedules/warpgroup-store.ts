@@ -235,10 +235,13 @@ export class WarpgroupStore {
     const boxElements = columns * rowsHeld;
     const leader = isLeader();
     const barrier = group.add(1);
-    for (let box = 0; box < resultColumns(kind) / columns; box++) {
+    const count = resultColumns(kind) / columns;
+    for (let box = 0; box < count; box++) {
       const origin = group.mul(2 * boxElements).add((box % 2) * boxElements);
-      // The box before the last has left this half of the memory, and everybody knows.
-      when(leader, () => tensorStoreWait(1, { read: true }));
+      // The box that last lay in this half of the memory has left, and everybody knows: the one before the last, or after
+      // an odd number of them the last of the tile before.
+      const pending = box === 0 && count % 2 === 1 ? 0 : 1;
+      when(leader, () => tensorStoreWait(pending, { read: true }));
       namedBarrier.sync(barrier, threadsPerGroup);
       if (kind.d.type.bits === 16) this.#fillByMatrices(boxes, accumulator, first, origin, box * columns);
       else this.#fillByPairs(boxes, accumulator, first, origin, box * columns);
