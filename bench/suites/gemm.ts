@@ -23,7 +23,9 @@ import type { Suite } from "../suite.ts";
 
 interface Product {
   readonly name: string;
-  readonly operand: "f16" | "bf16" | "f32" | "f64" | "i8";
+  readonly operand: "f16" | "bf16" | "f32" | "f64" | "i8" | "e4m3" | "e5m2";
+  /** Of B, where it is another one. */
+  readonly operandB?: "e4m3";
   readonly result: "f16" | "bf16" | "f32" | "f64" | "i32";
   readonly compute: MatmulOptions["compute"];
   readonly limit: LimitKind;
@@ -36,6 +38,9 @@ const f32: Product = { name: "f32", operand: "f32", result: "f32", compute: "f32
 const tf32: Product = { ...f32, name: "tf32", compute: "tf32", limit: "tf32" };
 const f64: Product = { name: "f64", operand: "f64", result: "f64", compute: "f64", limit: "f64 tensor" };
 const i8: Product = { name: "i8 to i32", operand: "i8", result: "i32", compute: "i32", limit: "int8" };
+
+const e4m3: Product = { name: "e4m3 to bf16", operand: "e4m3", result: "bf16", compute: "f32", limit: "fp8" };
+const e5m2: Product = { ...e4m3, name: "e5m2 by e4m3 to bf16", operand: "e5m2", operandB: "e4m3" };
 
 /** What one item multiplies, and how. */
 interface Options {
@@ -50,6 +55,8 @@ interface Options {
   readonly paddingA?: number;
   readonly padding?: number;
   /** Matrices of A and D, row-major; of B as many, or one for all. */
+  /** Which sums the library is asked for, with 8-bit floats: exact ones unless given. */
+  readonly fastAccumulation?: boolean;
   readonly batch?: { readonly count: number; readonly sharedB: boolean };
   /** Our ways; each is a contender. */
   readonly ways?: readonly { readonly name: string; readonly options: GemmOptions }[];
@@ -91,6 +98,7 @@ function matrix(
 
 function item(backend: CudaBackend, options: Options): WorkItem {
   const { product, m, n, k, majors, suffix = "", epilogue, paddingA = 0, padding = 0, batch } = options;
+  const { fastAccumulation = false } = options;
   const count = batch?.count ?? 1;
   const several = batch === undefined ? "" : `${count} of `;
   return {
@@ -100,11 +108,12 @@ function item(backend: CudaBackend, options: Options): WorkItem {
     prepare: async () => {
       const device = deviceOf(backend);
       const operand: StorageType = types[product.operand];
+      const operandB: StorageType = types[product.operandB ?? product.operand];
       const result: StorageType = types[product.result];
       const [ta, tb] = [majors[0] === "T", majors[1] === "T"];
       const a = matrix(device, operand, ta ? k : m, ta ? m : k, paddingA + padding, 1, count);
       const matricesB = batch?.sharedB === true ? 1 : count;
-      const b = matrix(device, operand, tb ? n : k, tb ? k : n, padding, 2, matricesB);
+      const b = matrix(device, operandB, tb ? n : k, tb ? k : n, padding, 2, matricesB);
       const outer = batch === undefined ? [] : [count];
       const ours = device.empty(result, [...outer, m, n + padding]);
       const theirs = device.empty(result, [...outer, m, n + padding]);
@@ -121,6 +130,7 @@ function item(backend: CudaBackend, options: Options): WorkItem {
           d: ours.slice(...outer.map(() => undefined), undefined, [0, n]),
           epilogue: steps,
           ...(product.compute === "tf32" ? { compute: types.tf32 } : {}),
+          fastAccumulation,
           ...way.options,
         });
         plans.push(plan);
@@ -144,7 +154,7 @@ function item(backend: CudaBackend, options: Options): WorkItem {
           transposed: ta,
         },
         b: {
-          type: product.operand,
+          type: product.operandB ?? product.operand,
           buffer: b.whole.allocation.buffer,
           leading: b.whole.shape[1]!,
           transposed: tb,
@@ -152,6 +162,7 @@ function item(backend: CudaBackend, options: Options): WorkItem {
         },
         d: { type: product.result, buffer: theirs.allocation.buffer, leading: n + padding },
         compute: product.compute,
+        fastAccumulation,
         ...(batch === undefined ? {} : { batch: count }),
         ...(epilogue === undefined ? {} : { epilogue, bias: offsets.allocation.buffer }),
       });
@@ -259,6 +270,11 @@ export const gemmSuite: Suite = {
       ...[4096, 8192].map((size) => square(tf32, size, "NT", { ways: schedules })),
       square(f64, 4096, "NN", { ways: schedules }),
       ...[4096, 8192].map((size) => square(i8, size, "NT")),
+      ...[4096, 8192].flatMap((size) => [
+        square(e4m3, size, "NT"),
+        square(e4m3, size, "NT", { fastAccumulation: true, suffix: ", fast accumulation" }),
+      ]),
+      square(e5m2, 4096, "NT"),
       { ...square(f16, 1024, "NN"), batch: { count: 32, sharedB: false } },
       { ...square(f16, 1024, "NN"), batch: { count: 32, sharedB: true }, suffix: ", one B" },
       { ...square(f16, 2048, "NN"), k: 128, batch: { count: 64, sharedB: false } },

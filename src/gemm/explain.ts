@@ -4,6 +4,7 @@
 import { byteSize } from "../lang/index.ts";
 import type { CompiledKernel } from "../runtime/device.ts";
 import type { OperandKind } from "./kind.ts";
+import type { OperatorTypes } from "./operators/operator.ts";
 import type { Resolved } from "./resolve.ts";
 import type { PlanStage, PlanSurroundings } from "./stages.ts";
 import { isTuned } from "./tuned-params.ts";
@@ -16,12 +17,13 @@ export function explainPlan(
   around: PlanSurroundings,
 ): string {
   const { problem, kind, schedule, refused, alpha, beta } = resolved;
-  const { m, n, k, device, types } = problem;
+  const { m, n, k, device } = problem;
+  const { types } = kind;
   const { facts } = device;
   const addend = resolved.c === undefined ? "" : ` + ${String(beta)} · C`;
   const lines = [
     `${batchOf(resolved)}${m} x ${n} x ${k}: D = ${String(alpha)} · A · B${addend} on ${device.name}`,
-    `types      ${kind.a.type.name} · ${kind.b.type.name} → ${kind.d.type.name}, multiplied as ${types.a.name} · ${types.b.name}, summed in ${types.accumulator.name}`,
+    `types      ${kind.a.type.name} · ${kind.b.type.name} → ${kind.d.type.name}, multiplied as ${types.a.name} · ${types.b.name}, ${summed(types)}`,
     `operator   ${schedule.operatorName(kind, facts)}`,
     ...schedule.describe(kind, facts),
     ...(kind.params.splitK === undefined
@@ -50,6 +52,11 @@ export function explainPlan(
     );
   }
   return lines.join("\n");
+}
+
+function summed({ accumulator, promotionInterval }: OperatorTypes): string {
+  if (promotionInterval === undefined) return `summed in ${accumulator.name}`;
+  return `summed in ${accumulator.name} after every ${promotionInterval} elements of K`;
 }
 
 function batchOf({ batch, problem }: Resolved): string {

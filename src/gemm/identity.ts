@@ -44,6 +44,7 @@ export function kindKey(kind: GemmKind): string {
     types.a.name,
     types.b.name,
     types.accumulator.name,
+    types.promotionInterval,
     kind.batch,
     (params.splitK ?? 1) > 1,
     identityOf(kind.operator),

@@ -64,6 +64,12 @@ export interface GemmOptions {
    * multiplies f32 operands on tensor cores with 10-bit significands. Their own common type unless given.
    */
   readonly compute?: ElementType;
+  /**
+   * 8-bit floats where tensor cores multiply them as they are (Hopper's wgmma), whose own sums keep about 14 bits: true
+   * leaves all of K to them, which is faster; unless given, what they sum of 128 elements of K is added up in f32. No
+   * effect on other products. cuBLASLt has the same choice (CUBLASLT_MATMUL_DESC_FAST_ACCUM).
+   */
+  readonly fastAccumulation?: boolean;
   /** The inner product; tensor cores where there are any, unless given. */
   readonly operator?: OperatorFactory;
   /** How data moves; the fastest that everything else permits, unless given. */
@@ -205,9 +211,9 @@ export function resolve(
     // With alpha = 0 there are no K steps, and A and B are not read.
     const k = Number(alpha) === 0 ? 0 : problem.k;
     const launch = { problem, columns, batch, k, c, d, alpha, beta, steps, extras };
-    const { schedule, refused } = chooseSchedule(partial, launch, options, device.facts);
-    const params = options.params ?? schedule.params(partial, launch, device.facts);
-    const kind = { ...partial, schedule: schedule.name, params };
+    const { schedule, refused, fitting } = chooseSchedule(partial, launch, options, device.facts);
+    const params = options.params ?? schedule.params(fitting, launch, device.facts);
+    const kind = { ...fitting, schedule: schedule.name, params };
     schedule.check(kind, device.facts, launch);
     return { ...launch, kind, schedule, refused, result, ownD: given === undefined };
   } catch (error) {
@@ -306,7 +312,7 @@ export function chooseSchedule(
   launch: GemmLaunch,
   options: GemmOptions,
   facts: TargetFacts,
-): Pick<Resolved, "schedule" | "refused"> {
+): Pick<Resolved, "schedule" | "refused"> & { readonly fitting: UnscheduledKind } {
   const refused: { readonly schedule: string; readonly reason: string }[] = [];
   const given = options.schedule;
   if (given !== undefined) {
@@ -316,24 +322,37 @@ export function chooseSchedule(
         `gemm: no schedule ${JSON.stringify(given)}; there are ${schedules.map(({ name }) => name).join(", ")}`,
       );
     }
-    const reason = forgone(schedule, options) ?? schedule.refusal(kind, launch, facts);
+    const fitting = offered(schedule, kind, options, facts);
+    const reason = forgone(schedule, options) ?? schedule.refusal(fitting, launch, facts);
     if (reason !== undefined)
       throw new UnsupportedError(`gemm: the ${given} schedule cannot serve: ${reason}`);
-    return { schedule, refused };
+    return { schedule, refused, fitting };
   }
   for (const schedule of schedules) {
     const last = schedule === schedules.at(-1);
+    const fitting = offered(schedule, kind, options, facts);
     const reason =
       forgone(schedule, options) ??
-      schedule.refusal(kind, launch, facts) ??
-      schedule.yields?.(kind, facts) ??
-      (last ? undefined : misfit(schedule, kind, options.params, facts, launch));
-    if (reason === undefined) return { schedule, refused };
+      schedule.refusal(fitting, launch, facts) ??
+      schedule.yields?.(fitting, facts) ??
+      (last ? undefined : misfit(schedule, fitting, options.params, facts, launch));
+    if (reason === undefined) return { schedule, refused, fitting };
     refused.push({ schedule: schedule.name, reason });
   }
   throw new UnsupportedError(
     `gemm: no schedule serves: ${refused.map(({ schedule, reason }) => `${schedule}: ${reason}`).join("; ")}`,
   );
+}
+
+/** A kind as a schedule multiplies it: in types of the schedule's own where it has some and none were asked for. */
+function offered(
+  schedule: Schedule,
+  kind: UnscheduledKind,
+  { compute, fastAccumulation = false }: GemmOptions,
+  facts: TargetFacts,
+): UnscheduledKind {
+  const types = compute === undefined ? schedule.typesOf?.(kind, facts, fastAccumulation) : undefined;
+  return types === undefined ? kind : { ...kind, types };
 }
 
 /** Why a schedule is out because of the operator that was asked for. */

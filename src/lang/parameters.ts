@@ -48,7 +48,7 @@ export interface TensorMapDescriptor<T extends StorageType> {
 /** Options of {@link tensorMap}. */
 export interface TensorMapOptions {
   /**
-   * "tf32": f32 elements are rounded to tf32 (nearest, ties away from zero) on their way to shared memory, as matrix
+   * "tf32": f32 elements are rounded to tf32 (nearest, ties to even) on their way to shared memory, as matrix
    * instructions of that type want them; the instructions by themselves cut the low 13 bits off. Such a map only loads.
    */
   readonly rounding?: "tf32";

@@ -1,5 +1,16 @@
 /** @file GEMM kernels as NVIDIA's assembler takes them: one for each component and target, no spills, no warnings. */
-import { bf16, type Device, type DeviceArray, f16, f32, f64, i8, type StorageType, tf32 } from "tilewright";
+import {
+  bf16,
+  type Device,
+  type DeviceArray,
+  e4m3,
+  f16,
+  f32,
+  f64,
+  i8,
+  type StorageType,
+  tf32,
+} from "tilewright";
 import {
   bias,
   fma,
@@ -154,6 +165,18 @@ const kernels: readonly Kernel[] = [
     layout: "nt",
     schedule: "warpgroup",
     options: () => ({ compute: tf32 }),
+  },
+  {
+    name: "wgmma of e4m3, promoted to f32",
+    targets: ["sm_90a"],
+    type: e4m3,
+    layout: "nt",
+    schedule: "warpgroup",
+    options: (device) => ({
+      type: bf16,
+      params: { block: { m: 128, n: 192, k: 128 }, warps: { m: 8, n: 1 }, groupRows: 16 },
+      epilogue: [bias(device.empty(f32, [size])), geluTanh, residual(device.empty(f16, [size, size]))],
+    }),
   },
   {
     name: "wgmma of f16 in a batch with K in parts",

@@ -3,7 +3,7 @@
  * must fail each mutant and name a line of the schedule. Listed here are those that the verifier refuses before they can
  * run. No mutant lives: no statement is known to be redundant, and none that is needed goes unmissed.
  */
-import { f16, f32, type SimulatorOptions, type StorageType, TraceError } from "tilewright";
+import { e4m3, f16, f32, type SimulatorOptions, type StorageType, TraceError } from "tilewright";
 import { fmaOperator, type GemmOptions, mmaSync, wmmaSync } from "tilewright/gemm";
 import { select } from "tilewright/lang";
 import { describe, expect, it } from "vitest";
@@ -127,6 +127,23 @@ const subjects: readonly Subject[] = [
     options: { facts: { machine } },
     source: "/src/gemm/",
     holds: { barrierWait: 2, warpgroupWait: 2, warpgroupFence: 1 },
+    refused: unfinishedProducts,
+  },
+  {
+    name: "warpgroup, 8-bit floats, sums of each K step added in f32",
+    prepare: product(
+      e4m3,
+      f16,
+      [128, 64, 640],
+      {
+        schedule: "warpgroup",
+        params: { block: { m: 64, n: 64, k: 128 }, warps: { m: 4, n: 1 }, groupRows: 2, splitK: 1 },
+      },
+      { transposed: true },
+    ),
+    options: { facts: { machine } },
+    source: "/src/gemm/",
+    holds: { barrierWait: 2, warpgroupWait: 1, warpgroupFence: 1 },
     refused: unfinishedProducts,
   },
   {

@@ -32,6 +32,11 @@ export interface OperatorTypes {
   readonly a: ElementType;
   readonly b: ElementType;
   readonly accumulator: ElementType;
+  /**
+   * Elements of K that an instruction with a narrow accumulator of its own sums, before what it has is added to the
+   * accumulator proper; all of K unless given.
+   */
+  readonly promotionInterval?: number;
 }
 
 /**

@@ -8,7 +8,7 @@ import type { PartExtents } from "../epilogues/collector.ts";
 import type { EpilogueStep } from "../epilogues/step.ts";
 import type { ExtraArgument, ExtrasOf } from "../extras.ts";
 import type { GemmKind } from "../kind.ts";
-import type { OperatorFactory } from "../operators/operator.ts";
+import type { OperatorFactory, OperatorTypes } from "../operators/operator.ts";
 import type { GemmParams } from "../params.ts";
 import type { MatrixOperand, Problem } from "../problem.ts";
 import type { PlanSurroundings } from "../stages.ts";
@@ -38,6 +38,11 @@ export interface Schedule {
   readonly name: string;
   /** Whether it multiplies in a way of its own, so that asking for this operator asks for another schedule. */
   forgoes?(operator: OperatorFactory): boolean;
+  /**
+   * Types in which it multiplies a kind better than in the kind's own, which every schedule can; undefined where it does
+   * not. `fast`: sums may stay in an instruction's narrow accumulator.
+   */
+  typesOf?(kind: UnscheduledKind, facts: TargetFacts, fast: boolean): OperatorTypes | undefined;
   /** Why this schedule cannot serve; undefined when it can. */
   refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): string | undefined;
   /** Why a schedule further on is faster although this one can serve; asked only where none is named. */

@@ -16,13 +16,10 @@
  * Hopper kernels surveyed by the PTX ISA's own example and CUTLASS's warp-specialised mainloop.
  */
 import {
-  type AnyFragment,
-  type BarrierArray,
   type Bool,
   barrierInitFence,
   barriers,
   block,
-  type Condition,
   constant,
   grid,
   type I32,
@@ -32,20 +29,13 @@ import {
   loop,
   loopWhile,
   roles,
-  select,
   subgroup,
   thread,
   type Value,
-  type Variable,
   variable,
-  warpgroupCommit,
-  warpgroupFence,
-  warpgroupFragment,
-  warpgroupMma,
-  warpgroupWait,
   when,
 } from "../../lang/index.ts";
-import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
+import type { TargetFacts } from "../../target/facts.ts";
 import { allExtraValues, type ExtrasOf, type ExtraValue } from "../extras.ts";
 import type { GemmKind } from "../kind.ts";
 import type { StepSequence } from "../predicate.ts";
@@ -59,17 +49,10 @@ import {
   type WarpgroupArguments,
   warpgroupParameters,
 } from "./warpgroup-interface.ts";
+import { arrivalsOf, mainloopOf, type RingBarriers, RingPosition } from "./warpgroup-mainloop.ts";
 import { StagedOperand } from "./warpgroup-operands.ts";
-import { type ElementChange, RegisterOperand } from "./warpgroup-registers.ts";
-import {
-  check,
-  groupRows,
-  inRegisters,
-  kMajor,
-  sized,
-  stageCount,
-  threadsPerGroup,
-} from "./warpgroup-shape.ts";
+import type { ElementChange } from "./warpgroup-registers.ts";
+import { check, groupRows, sized, stageCount, threadsPerGroup } from "./warpgroup-shape.ts";
 import { finishStores, type StoreResources, storeResources, WarpgroupStore } from "./warpgroup-store.ts";
 import { dividesK, type Work, workOf } from "./work.ts";
 
@@ -84,28 +67,6 @@ export function warpgroupKernel(kind: GemmKind): Kernel {
   });
 }
 
-/** Position in the ring, kept by each role for itself. */
-class RingPosition {
-  readonly stage: Variable<I32> = variable(i32, 0);
-  readonly #phase: Variable<I32>;
-
-  constructor(
-    private readonly stages: number,
-    firstPhase: 0 | 1,
-  ) {
-    this.#phase = variable(i32, firstPhase);
-  }
-  get phase(): Value<I32> {
-    return this.#phase.value;
-  }
-  advance(): void {
-    const next = this.stage.value.add(1);
-    const wraps = next.eq(this.stages);
-    this.stage.value = select(wraps, 0, next);
-    this.#phase.value = select(wraps, this.#phase.value.xor(1), this.#phase.value);
-  }
-}
-
 /** An output tile that a block computes. */
 interface OutputTile extends Work {
   /** Its first element in its matrix. */
@@ -117,8 +78,7 @@ class WarpgroupBody {
   readonly #stages: number;
   readonly #a: StagedOperand;
   readonly #b: StagedOperand;
-  readonly #full: BarrierArray;
-  readonly #empty: BarrierArray;
+  readonly #barriers: RingBarriers;
   readonly #steps: Value<I32>;
   readonly #tilesEach: Value<I32>;
   readonly #store: StoreResources;
@@ -137,8 +97,7 @@ class WarpgroupBody {
     this.#b = new StagedOperand(kind, "b", this.#stages);
     this.#extras = allExtraValues(kind.extras, args as unknown as Readonly<Record<string, unknown>>);
     this.#store = storeResources(kind, resultArguments(kind, args), extents.m / groupRows);
-    this.#full = barriers(this.#stages);
-    this.#empty = barriers(this.#stages);
+    this.#barriers = { full: barriers(this.#stages), empty: barriers(this.#stages) };
     this.#steps = args.k.ceilDiv(extents.k);
     this.#tilesEach = tileCount(kind.params, args.m, args.n);
     this.#counted = countedSteps(kind, this.#extras);
@@ -146,10 +105,11 @@ class WarpgroupBody {
 
   write(): void {
     const consumers = this.kind.params.block.m / groupRows;
+    const { full, empty } = this.#barriers;
     when(thread.index.eq(0), () => {
       for (let stage = 0; stage < this.#stages; stage++) {
-        this.#full.initialise(stage, 1);
-        this.#empty.initialise(stage, consumers * (inRegisters(this.kind) ? 4 : 1));
+        full.initialise(stage, 1);
+        empty.initialise(stage, consumers * arrivalsOf(this.kind));
       }
       barrierInitFence();
     });
@@ -203,6 +163,7 @@ class WarpgroupBody {
 
   #produce(): void {
     const { args } = this;
+    const { full, empty } = this.#barriers;
     when(thread.index.eq(0), () => {
       args.a.prefetch();
       args.b.prefetch();
@@ -213,9 +174,9 @@ class WarpgroupBody {
         const matrixA = tile.batch?.min(args.matricesA.sub(1));
         const matrixB = tile.batch?.min(args.matricesB.sub(1));
         this.#eachStep(tile, (step) => {
-          const target = { stage: position.stage.value, full: this.#full };
-          this.#empty.wait(target.stage, position.phase);
-          this.#full.arriveExpect(target.stage, bytes);
+          const target = { stage: position.stage.value, full };
+          empty.wait(target.stage, position.phase);
+          full.arriveExpect(target.stage, bytes);
           const depth = step.mul(this.kind.params.block.k);
           this.#a.load(args.a, target, { depth, across: tile.row }, matrixA);
           this.#b.load(args.b, target, { depth, across: tile.column }, matrixB);
@@ -226,105 +187,30 @@ class WarpgroupBody {
   }
 
   #consume(): void {
-    const instruction = sized(this.kind, this.facts);
-    const accumulator = warpgroupFragment(instruction, "accumulator");
-    const position = new RingPosition(this.#stages, 0);
+    const { kind, args } = this;
     // The consumers are the block's second and later warpgroups.
     const group = subgroup.index.floorDiv(4).sub(1);
-    const registers = inRegisters(this.kind) ? this.#registerOperand(instruction) : undefined;
-    // Products end for a warpgroup as one; loads into registers end for each warp by itself.
-    const leader =
-      registers === undefined ? thread.index.floorMod(threadsPerGroup).eq(0) : subgroup.lane.eq(0);
+    const mainloop = mainloopOf({
+      kind,
+      instruction: sized(kind, this.facts),
+      a: this.#a,
+      b: this.#b,
+      barriers: this.#barriers,
+      position: new RingPosition(this.#stages, 0),
+      group,
+      k: args.k,
+    });
     this.#eachTile((tile) => {
-      const ofTile = tileArguments(this.args, tile);
-      const transforms = closedTransforms(this.kind.transforms, this.#extras, this.args, tile.batch);
-      const change = elementChange(this.kind, transforms, this.#extras, this.args);
-      const previous = variable(i32, 0);
-      const release = (any: Value<Bool> | undefined): void => {
-        when(any === undefined ? leader : any.and(leader), () => this.#empty.arrive(previous.value));
-      };
-      const any = this.#eachStep(tile, (step, isLater) => {
-        const later = isLater();
-        const stage = position.stage.value;
-        this.#full.wait(stage, position.phase);
-        if (registers !== undefined) {
-          this.#loadRegisters(registers, change, { stage, group, row: tile.row, step });
-          // All lanes have loaded before one of them, a step later, says so.
-          subgroup.barrier();
-          // What is running reads its registers until it is done; then its stage is free, too.
-          warpgroupWait(0);
-          release(later);
-          registers.take();
-        }
-        warpgroupFence();
-        this.#multiply(instruction, accumulator, stage, group, registers, later);
-        warpgroupCommit();
-        if (registers === undefined) {
-          // One step stays in flight; the one before it is done, and its stage is free.
-          warpgroupWait(1);
-          release(later);
-        }
-        previous.value = stage;
-        position.advance();
+      const transforms = closedTransforms(kind.transforms, this.#extras, args, tile.batch);
+      mainloop.sum((body) => this.#eachStep(tile, body), {
+        row: tile.row.add(group.mul(groupRows)),
+        change: elementChange(kind, transforms, this.#extras, args),
       });
-      warpgroupWait(0);
-      release(any?.());
-      if (any !== undefined) when(any().not(), () => accumulator.fill(0));
-      const store = new WarpgroupStore(
-        this.kind,
-        resultArguments(this.kind, ofTile),
-        this.#store,
-        transforms,
-        tile.target,
-      );
-      store.leave(accumulator, tile.row, tile.column, group);
+      const ofTile = resultArguments(kind, tileArguments(args, tile));
+      const store = new WarpgroupStore(kind, ofTile, this.#store, transforms, tile.target);
+      store.leave(mainloop.accumulator, tile.row, tile.column, group);
     });
     finishStores(this.#store);
-  }
-
-  /** A in registers, where something happens to its elements. */
-  #registerOperand(instruction: MatrixInstruction): RegisterOperand {
-    return new RegisterOperand({
-      instruction,
-      slices: this.kind.params.block.k / instruction.k,
-      memory: this.#a.memory,
-      major: kMajor(this.kind, "a") ? "k" : "mn",
-    });
-  }
-
-  #loadRegisters(
-    registers: RegisterOperand,
-    change: ElementChange,
-    at: {
-      readonly stage: Value<I32>;
-      readonly group: Value<I32>;
-      readonly row: Value<I32>;
-      readonly step: Value<I32>;
-    },
-  ): void {
-    const { k } = this.kind.params.block;
-    const depth = at.step.mul(k);
-    registers.load(this.#a.rowsOf(at.stage, at.group), change, {
-      row: at.row.add(at.group.mul(groupRows)),
-      depth,
-      edge: depth.add(k).gt(this.args.k),
-    });
-  }
-
-  #multiply(
-    instruction: MatrixInstruction,
-    accumulator: AnyFragment,
-    stage: Value<I32>,
-    group: Value<I32>,
-    registers: RegisterOperand | undefined,
-    later: Condition,
-  ): void {
-    const { k } = this.kind.params.block;
-    for (let inner = 0; inner < k; inner += instruction.k) {
-      const a = registers?.slices[inner / instruction.k] ?? this.#a.slice(stage, inner, group);
-      const b = this.#b.slice(stage, inner, undefined);
-      warpgroupMma(instruction, accumulator, a, b, { accumulate: inner === 0 ? later : true });
-    }
   }
 }
 

@@ -2,9 +2,10 @@
  * @file The shape of a warpgroup product: its instruction, tiles, stages and boxes.
  */
 import { ArgumentError, UnsupportedError } from "../../errors.ts";
-import { byteSize } from "../../lang/index.ts";
+import { byteSize, f32 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import type { GemmKind } from "../kind.ts";
+import type { OperatorTypes } from "../operators/operator.ts";
 import { checkSplit } from "../split.ts";
 import { storeBytes, storesBoxes } from "./warpgroup-store.ts";
 
@@ -42,6 +43,30 @@ export function sized(kind: GemmKind, facts: TargetFacts): MatrixInstruction {
   return { ...instruction, n: kind.params.block.n };
 }
 
+/**
+ * The types in which warpgroups multiply 8-bit floats as they are stored, where nothing happens to them on the way. The
+ * instruction's sums keep about 14 bits; unless that is good enough (`fast`), it sums one K step of 128 elements alone.
+ */
+export function narrowTypes(
+  kind: Pick<GemmKind, "a" | "b" | "transforms" | "types">,
+  facts: TargetFacts,
+  fast: boolean,
+): OperatorTypes | undefined {
+  const { a, b, transforms, types } = kind;
+  const narrow = [a, b].every(({ type }) => type.class === "float" && type.bits === 8);
+  const plain = transforms.a === undefined && transforms.b === undefined && !inRegisters(kind);
+  if (!narrow || !plain || types.accumulator !== f32) return undefined;
+  const stored = { a: a.type, b: b.type, accumulator: f32 };
+  if (instructionOf({ types: stored }, facts) === undefined) return undefined;
+  return fast ? stored : { ...stored, promotionInterval: lineBytes };
+}
+
+/** The widest tile: where sums are promoted, a lane holds two sets of accumulators. */
+function widestTile(kind: Pick<GemmKind, "types">, facts: TargetFacts): number {
+  const widest = instructionOf(kind, facts)?.n ?? 256;
+  return kind.types.promotionInterval === undefined ? widest : Math.min(widest, 192);
+}
+
 /** Whether A goes through registers: something happens to its elements, or not all of them count. */
 export function inRegisters({ a, transforms }: Pick<GemmKind, "a" | "transforms">): boolean {
   return transforms.a !== undefined || a.layout.counts !== undefined;
@@ -52,7 +77,7 @@ export function check(kind: GemmKind, facts: TargetFacts): void {
   checkSplit(kind);
   const { block: extents } = kind.params;
   const depth = lineBytes / byteSize(kind.a.type);
-  const widest = instructionOf(kind, facts)?.n ?? 256;
+  const widest = widestTile(kind, facts);
   if (extents.m % groupRows !== 0 || extents.m > 2 * groupRows) {
     throw new ArgumentError(
       `params.block.m is 64 or 128 with warpgroups (64 rows each, at most two), not ${extents.m}`,

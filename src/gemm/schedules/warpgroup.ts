@@ -17,6 +17,7 @@ import {
   instructionOf,
   kMajor,
   lineBytes,
+  narrowTypes,
   sized,
   stageCount,
 } from "./warpgroup-shape.ts";
@@ -61,17 +62,27 @@ const shapes = [
   { m: 128, n: 64 },
 ] as const;
 
+/** Tile shapes where a lane holds two sets of sums. */
+const promotedShapes = [{ m: 128, n: 192 }, ...shapes.slice(1)] as const;
+
+/** Columns of a tile that would take as long as the loads of its rows of A, about. */
+const columnsOfRows = 12;
+
 /** Elements of K below which the kernel that adds parts takes longer than they save. */
 const shortestDivided = 2048;
 
 function params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): GemmParams {
-  const { m, n } = launch.problem;
   const depth = lineBytes / byteSize(kind.a.type);
-  const busy = shapes.find((shape) => {
-    const tiles = Math.ceil(m / shape.m) * Math.ceil(n / shape.n) * launch.batch.count;
-    return tiles * 2 > facts.machine.multiprocessors;
-  });
-  const { m: rows, n: columns } = busy ?? shapes[shapes.length - 1];
+  const { multiprocessors } = facts.machine;
+  const tiles = (shape: { readonly m: number; readonly n: number }): number =>
+    tilesOf(launch, { block: { ...shape, k: depth }, warps: { m: 8, n: 1 }, groupRows: 16 });
+  // The width of the tiles that each multiprocessor computes in turn, beside the rows that it loads for each.
+  const time = (shape: (typeof promotedShapes)[number]): number =>
+    Math.ceil(tiles(shape) / multiprocessors) * (shape.n + columnsOfRows);
+  const { m: rows, n: columns } =
+    kind.types.promotionInterval === undefined
+      ? (shapes.find((shape) => tiles(shape) * 2 > multiprocessors) ?? shapes[2])
+      : promotedShapes.reduce((best, shape) => (time(shape) < time(best) ? shape : best));
   const whole = {
     block: { m: rows, n: columns, k: depth },
     warps: { m: (rows / groupRows) * 4, n: 1 },
@@ -86,6 +97,7 @@ export const warpgroupSchedule: Schedule = {
   forgoes: () => true,
   refusal,
   params,
+  typesOf: narrowTypes,
   check,
   kernel: warpgroupKernel,
   arguments: warpgroupArguments,

@@ -1,0 +1,253 @@
+/**
+ * @file Mainloops: how a consumer warpgroup makes sums of the stages that fill up in front of it.
+ *
+ * Plainly, products run out of shared memory, one K step behind the one that is being started. Where A's elements are
+ * changed, or not all of them count, they pass through registers. Where an instruction's own sums are too narrow, what it
+ * has of one K step is added to a second set of accumulators in full precision (the two-level accumulation of CUTLASS's
+ * and DeepGEMM's 8-bit kernels).
+ */
+import {
+  type AnyFragment,
+  type BarrierArray,
+  type Bool,
+  type Condition,
+  type I32,
+  i32,
+  select,
+  subgroup,
+  thread,
+  type Value,
+  type Variable,
+  variable,
+  warpgroupCommit,
+  warpgroupFence,
+  warpgroupFragment,
+  warpgroupMma,
+  warpgroupWait,
+  when,
+} from "../../lang/index.ts";
+import type { MatrixInstruction } from "../../target/facts.ts";
+import type { GemmKind } from "../kind.ts";
+import type { StagedOperand } from "./warpgroup-operands.ts";
+import { type ElementChange, RegisterOperand } from "./warpgroup-registers.ts";
+import { inRegisters, kMajor, threadsPerGroup } from "./warpgroup-shape.ts";
+
+/** Position in the ring, kept by each role for itself. */
+export class RingPosition {
+  readonly stage: Variable<I32> = variable(i32, 0);
+  readonly #phase: Variable<I32>;
+
+  constructor(
+    private readonly stages: number,
+    firstPhase: 0 | 1,
+  ) {
+    this.#phase = variable(i32, firstPhase);
+  }
+  get phase(): Value<I32> {
+    return this.#phase.value;
+  }
+  advance(): void {
+    const next = this.stage.value.add(1);
+    const wraps = next.eq(this.stages);
+    this.stage.value = select(wraps, 0, next);
+    this.#phase.value = select(wraps, this.#phase.value.xor(1), this.#phase.value);
+  }
+}
+
+/** Barriers of the ring, one of each for a stage. */
+export interface RingBarriers {
+  /** Completed when a stage's loads have come. */
+  readonly full: BarrierArray;
+  /** Completed when all consumers have said that they are done with a stage. */
+  readonly empty: BarrierArray;
+}
+
+/**
+ * Walks the K steps of a tile that count. `later()` is false for the first of them. Gives whether there was any; undefined
+ * where there always is.
+ */
+export type StepWalk = (
+  body: (step: Value<I32>, later: () => Value<Bool>) => void,
+) => (() => Value<Bool>) | undefined;
+
+/** What of the matrix A a tile's warpgroup multiplies, and what becomes of its elements. */
+export interface MainloopTile {
+  /** First of the warpgroup's rows. */
+  readonly row: Value<I32>;
+  readonly change: ElementChange;
+}
+
+/** What a mainloop works with. */
+export interface MainloopContext {
+  readonly kind: GemmKind;
+  readonly instruction: MatrixInstruction;
+  readonly a: StagedOperand;
+  readonly b: StagedOperand;
+  readonly barriers: RingBarriers;
+  readonly position: RingPosition;
+  /** Which consumer this is. */
+  readonly group: Value<I32>;
+  /** The problem's K. */
+  readonly k: Value<I32>;
+}
+
+/** Sums of one tile after the other. */
+export interface Mainloop {
+  readonly accumulator: AnyFragment;
+  sum(steps: StepWalk, tile: MainloopTile): void;
+}
+
+/** How often one consumer arrives at a stage's empty barrier: once, or once a warp. */
+export function arrivalsOf(kind: GemmKind): number {
+  return inRegisters(kind) ? 4 : 1;
+}
+
+/** The mainloop of a kind. */
+export function mainloopOf(context: MainloopContext): Mainloop {
+  if (inRegisters(context.kind)) return new RegisterMainloop(context);
+  if (context.kind.types.promotionInterval !== undefined) return new PromotingMainloop(context);
+  return new SharedMainloop(context);
+}
+
+/** The products of one K step into an accumulator; A from shared memory unless `slices` hold it. */
+function multiply(
+  { kind, instruction, a, b, group }: MainloopContext,
+  accumulator: AnyFragment,
+  stage: Value<I32>,
+  accumulate: Condition,
+  slices?: readonly AnyFragment[],
+): void {
+  for (let inner = 0; inner < kind.params.block.k; inner += instruction.k) {
+    const left = slices?.[inner / instruction.k] ?? a.slice(stage, inner, group);
+    const right = b.slice(stage, inner, undefined);
+    warpgroupMma(instruction, accumulator, left, right, { accumulate: inner === 0 ? accumulate : true });
+  }
+}
+
+/** The thread that speaks for its warpgroup, whose products end as one. */
+function isLeader(): Value<Bool> {
+  return thread.index.floorMod(threadsPerGroup).eq(0);
+}
+
+/** Says that a stage is free, where there is one. */
+function release(
+  { barriers }: MainloopContext,
+  leader: Value<Bool>,
+  stage: Value<I32>,
+  there?: Value<Bool>,
+): void {
+  when(there === undefined ? leader : there.and(leader), () => barriers.empty.arrive(stage));
+}
+
+/** Both operands from shared memory; one K step stays in flight. */
+class SharedMainloop implements Mainloop {
+  readonly accumulator: AnyFragment;
+
+  constructor(private readonly context: MainloopContext) {
+    this.accumulator = warpgroupFragment(context.instruction, "accumulator");
+  }
+
+  sum(steps: StepWalk): void {
+    const { context, accumulator } = this;
+    const { position, barriers } = context;
+    const leader = isLeader();
+    const previous = variable(i32, 0);
+    const any = steps((_, isLater) => {
+      const later = isLater();
+      const stage = position.stage.value;
+      barriers.full.wait(stage, position.phase);
+      warpgroupFence();
+      multiply(context, accumulator, stage, later);
+      warpgroupCommit();
+      // The step before this one is done, and its stage is free.
+      warpgroupWait(1);
+      release(context, leader, previous.value, later);
+      previous.value = stage;
+      position.advance();
+    });
+    warpgroupWait(0);
+    release(context, leader, previous.value, any?.());
+    if (any !== undefined) when(any().not(), () => accumulator.fill(0));
+  }
+}
+
+/** A through registers; the next step's are loaded and changed while products run. */
+class RegisterMainloop implements Mainloop {
+  readonly accumulator: AnyFragment;
+  readonly #registers: RegisterOperand;
+
+  constructor(private readonly context: MainloopContext) {
+    const { kind, instruction, a } = context;
+    this.accumulator = warpgroupFragment(instruction, "accumulator");
+    this.#registers = new RegisterOperand({
+      instruction,
+      slices: kind.params.block.k / instruction.k,
+      memory: a.memory,
+      major: kMajor(kind, "a") ? "k" : "mn",
+    });
+  }
+
+  sum(steps: StepWalk, { row, change }: MainloopTile): void {
+    const { context, accumulator } = this;
+    const { kind, a, position, barriers, group, k } = context;
+    const depthOfStep = kind.params.block.k;
+    // Products end for a warpgroup as one; loads into registers end for each warp by itself.
+    const leader = subgroup.lane.eq(0);
+    const previous = variable(i32, 0);
+    const any = steps((step, isLater) => {
+      const later = isLater();
+      const stage = position.stage.value;
+      barriers.full.wait(stage, position.phase);
+      const depth = step.mul(depthOfStep);
+      const edge = depth.add(depthOfStep).gt(k);
+      this.#registers.load(a.rowsOf(stage, group), change, { row, depth, edge });
+      // All lanes have loaded before one of them, a step later, says so.
+      subgroup.barrier();
+      // What is running reads its registers until it is done; then its stage is free, too.
+      warpgroupWait(0);
+      release(context, leader, previous.value, later);
+      this.#registers.take();
+      warpgroupFence();
+      multiply(context, accumulator, stage, later, this.#registers.slices);
+      warpgroupCommit();
+      previous.value = stage;
+      position.advance();
+    });
+    warpgroupWait(0);
+    release(context, leader, previous.value, any?.());
+    if (any !== undefined) when(any().not(), () => accumulator.fill(0));
+  }
+}
+
+/**
+ * Both operands from shared memory, and each K step's sums added to others in full precision. Nothing of a warpgroup stays
+ * in flight while it adds; the other warpgroup's products do.
+ */
+class PromotingMainloop implements Mainloop {
+  readonly accumulator: AnyFragment;
+  readonly #partial: AnyFragment;
+
+  constructor(private readonly context: MainloopContext) {
+    this.accumulator = warpgroupFragment(context.instruction, "accumulator");
+    this.#partial = warpgroupFragment(context.instruction, "accumulator");
+  }
+
+  sum(steps: StepWalk): void {
+    const { context, accumulator } = this;
+    const { position, barriers } = context;
+    const leader = isLeader();
+    const partial = this.#partial;
+    accumulator.fill(0);
+    steps(() => {
+      const stage = position.stage.value;
+      barriers.full.wait(stage, position.phase);
+      warpgroupFence();
+      multiply(context, partial, stage, false);
+      warpgroupCommit();
+      warpgroupWait(0);
+      release(context, leader, stage);
+      accumulator.map((sum, i) => sum.add(partial.get(i)));
+      position.advance();
+    });
+  }
+}
