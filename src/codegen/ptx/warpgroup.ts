@@ -20,22 +20,25 @@ export function emitWarpgroupCommit(emission: Emission): void {
   emission.effect("wgmma.commit_group.sync.aligned");
 }
 
+/** With A in registers all products are waited for: what keeps their registers alive must not run before they are done. */
 export function emitWarpgroupWait(emission: Emission, node: OperationNode<"warpgroupWait">): void {
   emission.needs(80);
-  emission.effect(`wgmma.wait_group.sync.aligned ${node.attributes.pending}`);
-  keepOperands(emission);
+  const products = registerProducts(emission.kernel);
+  emission.effect(`wgmma.wait_group.sync.aligned ${products.length > 0 ? 0 : node.attributes.pending}`);
+  if (products.length > 0) keepOperands(emission, products);
 }
 
 /**
  * Keeps A's registers alive until here. The hardware reads them for as long as a product runs, but to the assembler (seen
- * with 13.0) they are dead once the last product that names them is issued: loads for the next step were given the same
- * registers and changed A while it was multiplied. A store that never happens, after the wait, is a use that it must honour.
+ * with 13.0) they are dead once the last product that names them is issued: what is computed for the next step was given
+ * the same registers and changed A while it was multiplied. A store that never happens is a use that it must honour; that
+ * its condition reads an accumulator, which nobody may before the wait, holds the store here.
  */
-function keepOperands(emission: Emission): void {
-  for (const fragment of operandFragments(emission.kernel)) {
-    const registers = group(emission.range(fragment));
-    emission.raw(`@${neverTrue(emission)} st.shared.v4.b32 [${arena}], ${registers}`);
-  }
+function keepOperands(emission: Emission, products: readonly RegisterProduct[]): void {
+  const sums = emission.range(products[0]!.accumulator)[0]!;
+  const never = emission.compute("pred", "setp.eq.and.b32", sums, 0, neverTrue(emission));
+  for (const { a } of products)
+    emission.raw(`@${never} st.shared.v4.b32 [${arena}], ${group(emission.range(a))}`);
 }
 
 /** False, which the assembler cannot know: no block has four gigabytes of shared memory. */
@@ -44,21 +47,28 @@ function neverTrue(emission: Emission): string {
   return emission.atEntry("never", "pred", (p) => [`setp.eq.u32 ${p}, ${bytes}, 0xFFFFFFFF`]);
 }
 
-const fragmentsOf = new WeakMap<KernelIr, readonly RegisterRange[]>();
+/** The registers of a product whose A is not in shared memory. */
+interface RegisterProduct {
+  readonly accumulator: RegisterRange;
+  readonly a: RegisterRange;
+}
 
-/** The registers that products read A from, each range once. */
-function operandFragments(kernel: KernelIr): readonly RegisterRange[] {
-  const known = fragmentsOf.get(kernel);
+const productsOf = new WeakMap<KernelIr, readonly RegisterProduct[]>();
+
+/** Products that read A from registers, one for each range of them. */
+function registerProducts(kernel: KernelIr): readonly RegisterProduct[] {
+  const known = productsOf.get(kernel);
   if (known !== undefined) return known;
-  const found = new Map<string, RegisterRange>();
+  const found = new Map<string, RegisterProduct>();
   visitStatements(kernel.body, (statement) => {
     if (statement.kind !== "operation" || statement.name !== "warpgroupMma") return;
-    const range = statement.registers[1];
-    if (range !== undefined) found.set(`${range.variable.id}:${range.offset}:${range.count}`, range);
+    const [accumulator, a] = statement.registers;
+    if (accumulator !== undefined && a !== undefined)
+      found.set(`${a.variable.id}:${a.offset}:${a.count}`, { accumulator, a });
   });
-  const fragments = [...found.values()];
-  fragmentsOf.set(kernel, fragments);
-  return fragments;
+  const products = [...found.values()];
+  productsOf.set(kernel, products);
+  return products;
 }
 
 const swizzleCodes = { 0: 0, 128: 1, 64: 2, 32: 3 } as const;
