@@ -208,6 +208,13 @@ function square(
   return { product, m: size, n: size, k: size, majors, ...more };
 }
 
+/** What transforms of either operand cost: the plain product beside them. */
+const transformed = [
+  { name: "plain", options: {} },
+  { name: "A", options: { transforms: { a: { globalToShared: (x) => x.mul(0.5).add(1) } } } },
+  { name: "B", options: { transforms: { b: { globalToShared: (x) => x.mul(0.5).add(1) } } } },
+] satisfies Options["ways"];
+
 /** Long sums of few tiles: K in parts as the library takes them, and whole. */
 const parts = [
   { name: "ours", options: {} },
@@ -275,6 +282,9 @@ export const gemmSuite: Suite = {
         square(e4m3, size, "NT", { fastAccumulation: true, suffix: ", fast accumulation" }),
       ]),
       square(e5m2, 4096, "NT"),
+      ...(["NN", "NT"] as const).map((majors) =>
+        square(f16, 8192, majors, { ways: transformed, suffix: ", changed" }),
+      ),
       { ...square(f16, 1024, "NN"), batch: { count: 32, sharedB: false } },
       { ...square(f16, 1024, "NN"), batch: { count: 32, sharedB: true }, suffix: ", one B" },
       { ...square(f16, 2048, "NN"), k: 128, batch: { count: 64, sharedB: false } },

@@ -204,6 +204,24 @@ const kernels: readonly Kernel[] = [
     options: () => ({ transforms: { a: { globalToShared: halved } } }),
   },
   {
+    name: "wgmma of f16, A through registers and B rewritten, with bias, GELU and a residual",
+    targets: ["sm_90a"],
+    type: f16,
+    schedule: "warpgroup",
+    options: (device) => ({
+      transforms: { a: { globalToShared: halved }, b: { globalToShared: halved } },
+      epilogue: [bias(device.empty(f32, [size])), geluTanh, residual(device.empty(f16, [size, size]))],
+    }),
+  },
+  {
+    name: "wgmma of widened e4m3",
+    targets: ["sm_90a"],
+    type: e4m3,
+    layout: "nt",
+    schedule: "warpgroup",
+    options: () => ({ compute: f16, type: f16 }),
+  },
+  {
     name: "wgmma of f16 with bias, GELU and a residual",
     targets: ["sm_90a"],
     type: f16,

@@ -147,6 +147,19 @@ const subjects: readonly Subject[] = [
     refused: unfinishedProducts,
   },
   {
+    name: "warpgroup, B rewritten in shared memory",
+    prepare: product(f16, f16, [128, 64, 192], {
+      schedule: "warpgroup",
+      params: { block: { m: 64, n: 64, k: 64 }, warps: { m: 4, n: 1 }, groupRows: 2 },
+      transforms: { b: { globalToShared: (x) => x.neg() } },
+    }),
+    // Few stages, so that they are filled again.
+    options: { facts: { machine, limits: { ...simulatorFacts().limits, sharedBytes: 64 * 1024 } } },
+    source: "/src/gemm/",
+    holds: { barrierWait: 3, warpgroupWait: 2, proxyFence: 2, subgroupBarrier: 1 },
+    refused: unfinishedProducts,
+  },
+  {
     name: "the kernel that finishes a reduction",
     prepare: (device) => {
       const { sum } = namedReductions;

@@ -16,10 +16,12 @@
  * Hopper kernels surveyed by the PTX ISA's own example and CUTLASS's warp-specialised mainloop.
  */
 import {
+  type BarrierArray,
   type Bool,
   barrierInitFence,
   barriers,
   block,
+  type Condition,
   constant,
   grid,
   type I32,
@@ -39,9 +41,8 @@ import type { TargetFacts } from "../../target/facts.ts";
 import { allExtraValues, type ExtrasOf, type ExtraValue } from "../extras.ts";
 import type { GemmKind } from "../kind.ts";
 import type { StepSequence } from "../predicate.ts";
-import { closedTransforms, type Transforms } from "../transforms.ts";
+import { closedTransforms } from "../transforms.ts";
 import { countedSteps, everyStepCounts } from "./counted-steps.ts";
-import { counting, maskOutside } from "./staged-copy.ts";
 import { tileCount, tilePlace } from "./tile-order.ts";
 import {
   resultArguments,
@@ -51,8 +52,16 @@ import {
 } from "./warpgroup-interface.ts";
 import { arrivalsOf, mainloopOf, type RingBarriers, RingPosition } from "./warpgroup-mainloop.ts";
 import { StagedOperand } from "./warpgroup-operands.ts";
-import type { ElementChange } from "./warpgroup-registers.ts";
-import { check, groupRows, sized, stageCount, threadsPerGroup } from "./warpgroup-shape.ts";
+import { elementChange, handOver, rewriteTile, rewritingWarps } from "./warpgroup-rewriting.ts";
+import {
+  check,
+  groupRows,
+  passageOf,
+  rewrittenOf,
+  sized,
+  stageCount,
+  threadsPerGroup,
+} from "./warpgroup-shape.ts";
 import { finishStores, type StoreResources, storeResources, WarpgroupStore } from "./warpgroup-store.ts";
 import { dividesK, type Work, workOf } from "./work.ts";
 
@@ -67,6 +76,13 @@ export function warpgroupKernel(kind: GemmKind): Kernel {
   });
 }
 
+/** Registers a thread of each role: together no more than the 504 that three warpgroups have. */
+function registersOf(kind: GemmKind): { readonly producer: number; readonly consumers: number } {
+  return rewrittenOf(kind).length === 0
+    ? { producer: 40, consumers: 232 }
+    : { producer: 104, consumers: 200 };
+}
+
 /** An output tile that a block computes. */
 interface OutputTile extends Work {
   /** Its first element in its matrix. */
@@ -79,6 +95,8 @@ class WarpgroupBody {
   readonly #a: StagedOperand;
   readonly #b: StagedOperand;
   readonly #barriers: RingBarriers;
+  /** Completed when the tiles of a stage have come that are rewritten; undefined where there are none. */
+  readonly #brought: BarrierArray | undefined;
   readonly #steps: Value<I32>;
   readonly #tilesEach: Value<I32>;
   readonly #store: StoreResources;
@@ -98,26 +116,50 @@ class WarpgroupBody {
     this.#extras = allExtraValues(kind.extras, args as unknown as Readonly<Record<string, unknown>>);
     this.#store = storeResources(kind, resultArguments(kind, args), extents.m / groupRows);
     this.#barriers = { full: barriers(this.#stages), empty: barriers(this.#stages) };
+    this.#brought = rewrittenOf(kind).length === 0 ? undefined : barriers(this.#stages);
     this.#steps = args.k.ceilDiv(extents.k);
     this.#tilesEach = tileCount(kind.params, args.m, args.n);
     this.#counted = countedSteps(kind, this.#extras);
   }
 
   write(): void {
-    const consumers = this.kind.params.block.m / groupRows;
+    const { kind } = this;
+    const consumers = kind.params.block.m / groupRows;
     const { full, empty } = this.#barriers;
+    const brought = this.#brought;
+    const direct = rewrittenOf(kind).length < 2 ? 1 : 0;
     when(thread.index.eq(0), () => {
       for (let stage = 0; stage < this.#stages; stage++) {
-        full.initialise(stage, 1);
-        empty.initialise(stage, consumers * arrivalsOf(this.kind));
+        // Of the loads, and of each warp that rewrites.
+        full.initialise(stage, direct + (brought === undefined ? 0 : rewritingWarps));
+        brought?.initialise(stage, 1);
+        empty.initialise(stage, consumers * arrivalsOf(kind));
       }
       barrierInitFence();
     });
     block.barrier();
+    const registers = registersOf(kind);
     roles([
-      { name: "producer", warpgroups: 1, registers: 40, body: () => this.#produce() },
-      { name: "consumers", warpgroups: consumers, registers: 232, body: () => this.#consume() },
+      { name: "producer", warpgroups: 1, registers: registers.producer, body: () => this.#fill() },
+      {
+        name: "consumers",
+        warpgroups: consumers,
+        registers: registers.consumers,
+        body: () => this.#consume(),
+      },
     ]);
+  }
+
+  /** Fills the stages: one thread starts loads; where tiles are rewritten, the other warps do. */
+  #fill(): void {
+    const brought = this.#brought;
+    if (brought === undefined) {
+      when(thread.index.eq(0), () => this.#produce());
+      return;
+    }
+    when(subgroup.index.lt(rewritingWarps), () => this.#rewrite(brought)).otherwise(() => {
+      when(subgroup.lane.eq(0), () => this.#produce());
+    });
   }
 
   #eachTile(body: (tile: OutputTile) => void): void {
@@ -162,26 +204,53 @@ class WarpgroupBody {
   }
 
   #produce(): void {
-    const { args } = this;
+    const { args, kind } = this;
     const { full, empty } = this.#barriers;
-    when(thread.index.eq(0), () => {
-      args.a.prefetch();
-      args.b.prefetch();
-      // A fresh barrier's phase of parity 1 counts as completed: the first round through the ring waits for nobody.
-      const position = new RingPosition(this.#stages, 1);
-      const bytes = this.#a.bytes + this.#b.bytes;
-      this.#eachTile((tile) => {
-        const matrixA = tile.batch?.min(args.matricesA.sub(1));
-        const matrixB = tile.batch?.min(args.matricesB.sub(1));
-        this.#eachStep(tile, (step) => {
-          const target = { stage: position.stage.value, full };
-          empty.wait(target.stage, position.phase);
-          full.arriveExpect(target.stage, bytes);
-          const depth = step.mul(this.kind.params.block.k);
-          this.#a.load(args.a, target, { depth, across: tile.row }, matrixA);
-          this.#b.load(args.b, target, { depth, across: tile.column }, matrixB);
-          position.advance();
-        });
+    args.a.prefetch();
+    args.b.prefetch();
+    // A fresh barrier's phase of parity 1 counts as completed: the first round through the ring waits for nobody.
+    const position = new RingPosition(this.#stages, 1);
+    const operands = [this.#a, this.#b];
+    const receiver = ({ operand }: StagedOperand): BarrierArray =>
+      passageOf(kind, operand) === "rewritten" ? this.#brought! : full;
+    const bytesOf = (barriers: BarrierArray): number =>
+      operands.filter((one) => receiver(one) === barriers).reduce((sum, { bytes }) => sum + bytes, 0);
+    const receivers = [...new Set(operands.map(receiver))];
+    this.#eachTile((tile) => {
+      const matrixA = tile.batch?.min(args.matricesA.sub(1));
+      const matrixB = tile.batch?.min(args.matricesB.sub(1));
+      this.#eachStep(tile, (step) => {
+        const stage = position.stage.value;
+        empty.wait(stage, position.phase);
+        for (const barriers of receivers) barriers.arriveExpect(stage, bytesOf(barriers));
+        const depth = step.mul(kind.params.block.k);
+        const target = (operand: StagedOperand) => ({ stage, barriers: receiver(operand) });
+        this.#a.load(args.a, target(this.#a), { depth, across: tile.row }, matrixA);
+        this.#b.load(args.b, target(this.#b), { depth, across: tile.column }, matrixB);
+        position.advance();
+      });
+    });
+  }
+
+  /** Changes what tensor maps have brought, stage by stage, before consumers see it. */
+  #rewrite(brought: BarrierArray): void {
+    const { args, kind } = this;
+    const { k } = kind.params.block;
+    const position = new RingPosition(this.#stages, 0);
+    this.#eachTile((tile) => {
+      const transforms = closedTransforms(kind.transforms, this.#extras, args, tile.batch);
+      this.#eachStep(tile, (step) => {
+        const stage = position.stage.value;
+        const depth = step.mul(k);
+        const edge = (): Condition => depth.add(k).gt(args.k);
+        brought.wait(stage, position.phase);
+        for (const operand of rewrittenOf(kind)) {
+          const [staged, across] = operand === "a" ? [this.#a, tile.row] : [this.#b, tile.column];
+          const change = elementChange(kind, operand, transforms, this.#extras, args);
+          rewriteTile(staged, stage, { across, depth, edge }, change);
+        }
+        handOver(() => this.#barriers.full.arrive(stage));
+        position.advance();
       });
     });
   }
@@ -204,7 +273,7 @@ class WarpgroupBody {
       const transforms = closedTransforms(kind.transforms, this.#extras, args, tile.batch);
       mainloop.sum((body) => this.#eachStep(tile, body), {
         row: tile.row.add(group.mul(groupRows)),
-        change: elementChange(kind, transforms, this.#extras, args),
+        change: elementChange(kind, "a", transforms, this.#extras, args),
       });
       const ofTile = resultArguments(kind, tileArguments(args, tile));
       const store = new WarpgroupStore(kind, ofTile, this.#store, transforms, tile.target);
@@ -212,20 +281,4 @@ class WarpgroupBody {
     });
     finishStores(this.#store);
   }
-}
-
-/** What happens to A's elements in registers: both transforms, then zero for what is no element of the matrix. */
-function elementChange(
-  { a, types }: GemmKind,
-  transforms: Transforms,
-  extras: ExtrasOf<ExtraValue>,
-  { m, k }: WarpgroupArguments,
-): ElementChange {
-  const stages = [transforms.a?.globalToShared, transforms.a?.sharedToRegister];
-  return (value, at, edge) => {
-    const changed = stages.reduce((x, stage) => stage?.(x, at).to(types.a) ?? x, value);
-    const own = extras.a ?? [];
-    const counts = edge ? counting(at, m, k, a.layout, own) : a.layout.counts?.(at.row, at.column, own);
-    return counts === undefined ? changed : maskOutside(changed, counts, 0);
-  };
 }

@@ -30,7 +30,7 @@ import type { MatrixInstruction } from "../../target/facts.ts";
 import type { GemmKind } from "../kind.ts";
 import type { StagedOperand } from "./warpgroup-operands.ts";
 import { type ElementChange, RegisterOperand } from "./warpgroup-registers.ts";
-import { inRegisters, kMajor, threadsPerGroup } from "./warpgroup-shape.ts";
+import { kMajor, passageOf, threadsPerGroup } from "./warpgroup-shape.ts";
 
 /** Position in the ring, kept by each role for itself. */
 export class RingPosition {
@@ -99,12 +99,12 @@ export interface Mainloop {
 
 /** How often one consumer arrives at a stage's empty barrier: once, or once a warp. */
 export function arrivalsOf(kind: GemmKind): number {
-  return inRegisters(kind) ? 4 : 1;
+  return passageOf(kind, "a") === "registers" ? 4 : 1;
 }
 
 /** The mainloop of a kind. */
 export function mainloopOf(context: MainloopContext): Mainloop {
-  if (inRegisters(context.kind)) return new RegisterMainloop(context);
+  if (passageOf(context.kind, "a") === "registers") return new RegisterMainloop(context);
   if (context.kind.types.promotionInterval !== undefined) return new PromotingMainloop(context);
   return new SharedMainloop(context);
 }

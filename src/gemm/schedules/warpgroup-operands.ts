@@ -17,12 +17,22 @@ import {
   type Value,
 } from "../../lang/index.ts";
 import type { GemmKind } from "../kind.ts";
-import { groupRows, kMajor, lineBytes } from "./warpgroup-shape.ts";
+import { groupRows, isWidened, kMajor, lineBytes, tileType } from "./warpgroup-shape.ts";
 
-/** Extents of a box: lines of 128 bytes, as many as one load brings, and one matrix of a batch. */
+/** Elements of a line of a tile. */
+function lineElements(kind: GemmKind, operand: "a" | "b"): number {
+  return lineBytes / byteSize(tileType(kind, operand));
+}
+
+/** Bytes of a line as a tensor map brings it, over which units of 16 are exchanged: 64 where they become 128 later. */
+export function broughtLineBytes(kind: GemmKind, operand: "a" | "b"): 64 | 128 {
+  return (lineElements(kind, operand) * byteSize(kind[operand].type)) as 64 | 128;
+}
+
+/** Extents of a box: lines, as many as one load brings, and one matrix of a batch. */
 function boxOf(kind: GemmKind, operand: "a" | "b"): readonly number[] {
   const { m, n, k } = kind.params.block;
-  const line = lineBytes / byteSize(kind[operand].type);
+  const line = lineElements(kind, operand);
   const box = kMajor(kind, operand) ? [line, operand === "a" ? m : n] : [line, k];
   return kind.batch === "single" ? box : [...box, 1];
 }
@@ -30,19 +40,22 @@ function boxOf(kind: GemmKind, operand: "a" | "b"): readonly number[] {
 /** The tensor map of an operand; f32 is rounded to tf32 on its way, because the instructions would cut its low bits off. */
 export function operandMap(kind: GemmKind, operand: "a" | "b"): TensorMapDescriptor<StorageType> {
   const rounding = kind.types[operand] === tf32 ? ({ rounding: "tf32" } as const) : {};
-  return tensorMap(kind[operand].type, boxOf(kind, operand), lineBytes, rounding);
+  return tensorMap(kind[operand].type, boxOf(kind, operand), broughtLineBytes(kind, operand), rounding);
 }
 
 /** Where a tile of an operand is to go. */
 export interface StageTarget {
   readonly stage: Value<I32>;
-  /** Receives the bytes, at the stage's number. */
-  readonly full: BarrierArray;
+  /** Receive the bytes, at the stage's number. */
+  readonly barriers: BarrierArray;
 }
 
 /** One operand's stages. */
 export class StagedOperand {
+  /** Where instructions find it. */
   readonly memory: SharedMemory<StorageType>;
+  /** Where tensor maps bring it: there, too, unless its elements change their type in between. */
+  readonly brought: SharedMemory<StorageType>;
   /** Elements of a stage. */
   readonly elements: number;
   /** Rows of A or columns of B in a tile. */
@@ -51,16 +64,19 @@ export class StagedOperand {
   readonly #line: number;
 
   constructor(
-    private readonly kind: GemmKind,
-    private readonly operand: "a" | "b",
+    readonly kind: GemmKind,
+    readonly operand: "a" | "b",
     stages: number,
   ) {
     const { m, n, k } = kind.params.block;
     this.#across = operand === "a" ? m : n;
     this.elements = this.#across * k;
-    this.#line = lineBytes / byteSize(kind[operand].type);
+    this.#line = lineElements(kind, operand);
     // 128-byte swizzle patterns repeat every 1024 bytes, and descriptors count from there.
-    this.memory = shared(kind[operand].type, stages * this.elements, 1024);
+    this.memory = shared(tileType(kind, operand), stages * this.elements, 1024);
+    this.brought = isWidened(kind, operand)
+      ? shared(kind[operand].type, stages * this.elements, 1024)
+      : this.memory;
   }
 
   /** Bytes that the loads of one stage bring. */
@@ -74,20 +90,20 @@ export class StagedOperand {
    */
   load(
     map: TensorMap<StorageType>,
-    { stage, full }: StageTarget,
+    { stage, barriers }: StageTarget,
     { depth, across }: { readonly depth: Value<I32>; readonly across: Value<I32> },
     matrix: Value<I32> | undefined,
   ): void {
     const origin = stage.mul(this.elements);
-    const barrier = { barriers: full, index: stage };
+    const barrier = { barriers, index: stage };
     const number = matrix === undefined ? [] : [matrix];
     if (kMajor(this.kind, this.operand)) {
-      map.load(this.memory, origin, [depth, across, ...number], barrier);
+      map.load(this.brought, origin, [depth, across, ...number], barrier);
       return;
     }
     const { k } = this.kind.params.block;
     for (let first = 0; first < this.#across; first += this.#line) {
-      map.load(this.memory, origin.add(first * k), [across.add(first), depth, ...number], barrier);
+      map.load(this.brought, origin.add(first * k), [across.add(first), depth, ...number], barrier);
     }
   }
 

@@ -2,7 +2,7 @@
  * @file The shape of a warpgroup product: its instruction, tiles, stages and boxes.
  */
 import { ArgumentError, UnsupportedError } from "../../errors.ts";
-import { byteSize, f32 } from "../../lang/index.ts";
+import { byteSize, f32, type StorageType, tf32 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import type { GemmKind } from "../kind.ts";
 import type { OperatorTypes } from "../operators/operator.ts";
@@ -54,7 +54,7 @@ export function narrowTypes(
 ): OperatorTypes | undefined {
   const { a, b, transforms, types } = kind;
   const narrow = [a, b].every(({ type }) => type.class === "float" && type.bits === 8);
-  const plain = transforms.a === undefined && transforms.b === undefined && !inRegisters(kind);
+  const plain = [a, b].every(({ layout }) => layout.counts === undefined) && !transforms.a && !transforms.b;
   if (!narrow || !plain || types.accumulator !== f32) return undefined;
   const stored = { a: a.type, b: b.type, accumulator: f32 };
   if (instructionOf({ types: stored }, facts) === undefined) return undefined;
@@ -67,16 +67,51 @@ function widestTile(kind: Pick<GemmKind, "types">, facts: TargetFacts): number {
   return kind.types.promotionInterval === undefined ? widest : Math.min(widest, 192);
 }
 
-/** Whether A goes through registers: something happens to its elements, or not all of them count. */
-export function inRegisters({ a, transforms }: Pick<GemmKind, "a" | "transforms">): boolean {
-  return transforms.a !== undefined || a.layout.counts !== undefined;
+/** Type of an operand's tiles in shared memory, where instructions find them. */
+export function tileType({ types }: Pick<GemmKind, "types">, operand: "a" | "b"): StorageType {
+  return types[operand] === tf32 ? f32 : (types[operand] as StorageType);
+}
+
+/** Whether something happens to an operand's elements on their way, or not all of them count. */
+export function isChanged(kind: Pick<GemmKind, "a" | "b" | "transforms">, operand: "a" | "b"): boolean {
+  return kind.transforms[operand] !== undefined || kind[operand].layout.counts !== undefined;
+}
+
+/**
+ * How an operand comes to the instruction: straight from the tile that a tensor map brought; through registers, where A's
+ * elements are changed; or out of a tile that a warpgroup of its own has rewritten in shared memory, where B's are changed
+ * or stored elements have another type.
+ */
+export type Passage = "direct" | "registers" | "rewritten";
+
+type PassingKind = Pick<GemmKind, "a" | "b" | "transforms" | "types">;
+
+export function passageOf(kind: PassingKind, operand: "a" | "b"): Passage {
+  if (kind[operand].type !== tileType(kind, operand)) return "rewritten";
+  if (!isChanged(kind, operand)) return "direct";
+  return operand === "a" ? "registers" : "rewritten";
+}
+
+/** The operands whose tiles are rewritten. */
+export function rewrittenOf(kind: PassingKind): readonly ("a" | "b")[] {
+  return (["a", "b"] as const).filter((operand) => passageOf(kind, operand) === "rewritten");
+}
+
+/** Whether the tile that a tensor map brings and the one that instructions read are two. */
+export function isWidened(kind: PassingKind, operand: "a" | "b"): boolean {
+  return kind[operand].type !== tileType(kind, operand);
+}
+
+/** Elements of K in one step: a line of shared memory. */
+export function depthOf(kind: Pick<GemmKind, "types">): number {
+  return lineBytes / byteSize(tileType(kind, "a"));
 }
 
 /** @throws ArgumentError for params that warpgroups do not take */
 export function check(kind: GemmKind, facts: TargetFacts): void {
   checkSplit(kind);
   const { block: extents } = kind.params;
-  const depth = lineBytes / byteSize(kind.a.type);
+  const depth = depthOf(kind);
   const widest = widestTile(kind, facts);
   if (extents.m % groupRows !== 0 || extents.m > 2 * groupRows) {
     throw new ArgumentError(
@@ -90,7 +125,7 @@ export function check(kind: GemmKind, facts: TargetFacts): void {
   }
   if (extents.k !== depth)
     throw new ArgumentError(
-      `params.block.k is ${depth} with ${kind.a.type.name} in 128-byte lines, not ${extents.k}`,
+      `params.block.k is ${depth} with ${tileType(kind, "a").name} in 128-byte lines, not ${extents.k}`,
     );
 }
 
@@ -102,8 +137,13 @@ export function stageElements(kind: GemmKind): { readonly a: number; readonly b:
 
 /** Stages of the ring: as many as shared memory holds, up to eight. */
 export function stageCount(kind: GemmKind, facts: TargetFacts): number {
-  const { a, b } = stageElements(kind);
-  const bytes = a * byteSize(kind.a.type) + b * byteSize(kind.b.type);
+  const elements = stageElements(kind);
+  const bytes = (["a", "b"] as const)
+    .map((operand) => {
+      const brought = isWidened(kind, operand) ? byteSize(kind[operand].type) : 0;
+      return elements[operand] * (byteSize(tileType(kind, operand)) + brought);
+    })
+    .reduce((sum, one) => sum + one, 0);
   // Beside the ring there are the boxes in which results leave, and a little for barriers and alignment.
   const boxes = storesBoxes(kind) ? (kind.params.block.m / groupRows) * storeBytes : 0;
   return Math.max(2, Math.min(8, Math.floor((facts.limits.sharedBytes - boxes - 2048) / bytes)));

@@ -1,7 +1,6 @@
 /**
  * @file The warpgroup schedule: when its kernel can serve, and what that is given.
  */
-import { byteSize, f32, tf32 } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { defaultEpilogue } from "../epilogues/epilogue.ts";
 import { factsOf, rowMajor } from "../layouts/layout.ts";
@@ -10,16 +9,19 @@ import { withSplit } from "../split.ts";
 import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
 import { warpgroupArguments } from "./warpgroup-interface.ts";
 import { warpgroupKernel } from "./warpgroup-kernel.ts";
+import { rewritingWarps } from "./warpgroup-rewriting.ts";
 import {
   check,
+  depthOf,
   groupRows,
-  inRegisters,
   instructionOf,
   kMajor,
-  lineBytes,
   narrowTypes,
+  passageOf,
+  rewrittenOf,
   sized,
   stageCount,
+  tileType,
 } from "./warpgroup-shape.ts";
 import { warpgroupParts } from "./warpgroup-store.ts";
 
@@ -30,28 +32,30 @@ function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts):
   const { a, b, accumulator } = kind.types;
   if (instruction === undefined)
     return `no warpgroup instruction multiplies ${a.name}·${b.name} into ${accumulator.name}`;
-  for (const name of ["a", "b"] as const) {
-    const operand = kind[name];
-    const upper = name.toUpperCase();
-    const stored = kind.types[name] === tf32 ? f32 : kind.types[name];
-    if (operand.type !== stored)
-      return `${upper} is stored as ${operand.type.name} and multiplied as ${kind.types[name].name}: it must pass through registers`;
-    const { movement, maskedBox = false } = factsOf(operand.layout);
-    if (movement !== "box" && !(maskedBox && name === "a"))
-      return `${upper}'s layout (${operand.layout.name}) is not what a tensor map reads`;
-    if (operand.alignment < 16)
-      return `${upper}'s lines are aligned to ${operand.alignment} bytes and tensor maps want 16`;
-    if (kind.transforms.b !== undefined && name === "b")
-      return "B has a transform: its elements must pass through registers";
-    if (name === "a" && inRegisters(kind) && operand.type.bits !== 16)
-      return `A's elements of type ${operand.type.name} are changed on their way, which warpgroups do with 16 bits`;
-    if (operand.type.bits !== 16 && !kMajor(kind, name))
-      return `warpgroups multiply ${kind.types[name].name} with K contiguous, and ${upper}'s elements are neighbours along ${name === "a" ? "M" : "N"}`;
-  }
+  const reason = operandRefusal(kind, "a") ?? operandRefusal(kind, "b");
+  if (reason !== undefined) return reason;
   if (kind.d.layout !== rowMajor) return "D is not row-major";
   if (kind.c !== undefined && kind.c.layout !== rowMajor) return "C is not row-major";
   if (kind.epilogue !== defaultEpilogue) return "the epilogue wants accumulators in shared memory";
   if (launch.k === 0) return "there are no K steps";
+  return undefined;
+}
+
+/** Why tensor maps and instructions cannot have an operand as it is. */
+function operandRefusal(kind: UnscheduledKind, name: "a" | "b"): string | undefined {
+  const operand = kind[name];
+  const upper = name.toUpperCase();
+  const passage = passageOf(kind, name);
+  const { movement, maskedBox = false } = factsOf(operand.layout);
+  if (movement !== "box" && !(maskedBox && passage !== "direct"))
+    return `${upper}'s layout (${operand.layout.name}) is not what a tensor map reads`;
+  if (operand.alignment < 16)
+    return `${upper}'s lines are aligned to ${operand.alignment} bytes and tensor maps want 16`;
+  const tile = tileType(kind, name);
+  if (passage !== "direct" && (tile.bits !== 16 || operand.type.bits > 16))
+    return `${upper}'s elements of type ${operand.type.name} are changed on their way to ${kind.types[name].name}, which warpgroups do from 8 or 16 bits to 16`;
+  if (tile.bits !== 16 && !kMajor(kind, name))
+    return `warpgroups multiply ${kind.types[name].name} with K contiguous, and ${upper}'s elements are neighbours along ${name === "a" ? "M" : "N"}`;
   return undefined;
 }
 
@@ -72,7 +76,7 @@ const columnsOfRows = 12;
 const shortestDivided = 2048;
 
 function params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): GemmParams {
-  const depth = lineBytes / byteSize(kind.a.type);
+  const depth = depthOf(kind);
   const { multiprocessors } = facts.machine;
   const tiles = (shape: { readonly m: number; readonly n: number }): number =>
     tilesOf(launch, { block: { ...shape, k: depth }, warps: { m: 8, n: 1 }, groupRows: 16 });
@@ -109,8 +113,18 @@ export const warpgroupSchedule: Schedule = {
   },
   describe(kind, facts) {
     const { block: extents } = kind.params;
+    const passages = (["a", "b"] as const).map((name) => ({
+      name: name.toUpperCase(),
+      passage: passageOf(kind, name),
+    }));
+    const changed = passages.filter(({ passage }) => passage !== "direct");
+    const ways = changed.map(({ name, passage }) =>
+      passage === "registers" ? `${name} changed in registers` : `${name} rewritten in shared memory`,
+    );
+    const rewriters = rewrittenOf(kind).length === 0 ? "" : `, ${rewritingWarps} warps that rewrite`;
     return [
-      `schedule   warpgroup: tensor maps, ${stageCount(kind, facts)} stages, one producer, ${extents.m / groupRows} consumer warpgroups, resident blocks`,
+      `schedule   warpgroup: tensor maps, ${stageCount(kind, facts)} stages, one producer${rewriters}, ${extents.m / groupRows} consumer warpgroups, resident blocks`,
+      ...(ways.length === 0 ? [] : [`operands   ${ways.join(", ")}`]),
       `tiles      block ${extents.m} x ${extents.n} x ${extents.k}`,
     ];
   },
