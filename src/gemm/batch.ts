@@ -14,8 +14,8 @@ export interface OuterDimensions {
   readonly strides: readonly number[];
 }
 
-/** How a kernel finds its matrices: there is one of each, or they lie at equal distances. */
-export type BatchScheme = "single" | "strided";
+/** How a kernel finds its matrices: there is one of each, they lie at equal distances, or tables say where and how large they are. */
+export type BatchScheme = "single" | "strided" | "grouped";
 
 /** The matrices of a launch. */
 export interface Batch {

@@ -46,6 +46,7 @@ export function kindKey(kind: GemmKind): string {
     types.accumulator.name,
     types.promotionInterval,
     kind.batch,
+    kind.places,
     (params.splitK ?? 1) > 1,
     identityOf(kind.operator),
     identityOf(kind.epilogue),

@@ -65,6 +65,13 @@ export type {
   ExtraValues,
   RuntimeNumber,
 } from "./extras.ts";
+export {
+  type GroupedOptions,
+  type GroupedPlan,
+  type GroupedProduct,
+  gemmGrouped,
+  planGrouped,
+} from "./grouped.ts";
 export { interleaveColumns } from "./interleave-columns.ts";
 export type { GemmKind, OperandKind } from "./kind.ts";
 export { banded, bandedPacked } from "./layouts/banded.ts";

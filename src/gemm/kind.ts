@@ -30,6 +30,8 @@ export interface GemmKind {
   readonly types: OperatorTypes;
   /** How its matrices are found. */
   readonly batch: BatchScheme;
+  /** Of grouped products: whether all matrices of an operand lie in one allocation. */
+  readonly places?: "near" | "anywhere";
   readonly operator: OperatorFactory;
   /** The schedule's name. */
   readonly schedule: string;

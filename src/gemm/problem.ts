@@ -197,7 +197,7 @@ function inputOperand(
 export function problemOf(
   a: DeviceArray | MatrixSource,
   b: DeviceArray | MatrixSource,
-  choices: TypeChoices & { readonly transforms?: GivenTransforms },
+  choices: TypeChoices & { readonly transforms?: GivenTransforms; readonly grouped?: boolean },
 ): Problem {
   const [left, right] = [inputOperand(a, "A"), inputOperand(b, "B")];
   const device = left.device ?? right.device;
@@ -223,7 +223,7 @@ export function problemOf(
   }
   const { transforms = {} } = choices;
   const outer = batchShape(left.operand, right.operand);
-  const where = { facts: device.facts, batched: outer.length > 0 };
+  const where = { facts: device.facts, batched: outer.length > 0 || choices.grouped === true };
   const types = operatorTypes(
     multipliedType(transforms.a?.globalToShared, a.type, where),
     multipliedType(transforms.b?.globalToShared, b.type, where),

@@ -138,13 +138,14 @@ function defaultOperator({ types, device, a, b }: Problem, transforms: Transform
   return hasDot4(types, device.facts) ? dot4Packed : fma;
 }
 
-/** Checks a problem and chooses its kind. D is allocated if none is given. */
+/** Checks a problem and chooses its kind. D is allocated if none is given. `grouped` promises transforms a product's number. */
 export function resolve(
   a: DeviceArray | MatrixSource,
   b: DeviceArray | MatrixSource,
   options: GemmOptions,
+  grouped = false,
 ): Resolved {
-  const problem = problemOf(a, b, options);
+  const problem = problemOf(a, b, { ...options, grouped });
   const { device, types, m } = problem;
   const scale = scaleTypeOf(types.accumulator);
   const alpha = factor(options.alpha ?? 1, "alpha", scale);

@@ -56,11 +56,12 @@ const shortestPart = 512;
 
 /** Why a kind's K cannot be divided; undefined when it can. */
 export function undividable(
-  kind: Pick<GemmKind, "operator" | "epilogue" | "steps" | "c" | "d" | "gate">,
+  kind: Pick<GemmKind, "operator" | "epilogue" | "steps" | "c" | "d" | "gate" | "batch">,
 ): string | undefined {
   for (const { layout } of kind.c === undefined ? [kind.d] : [kind.c, kind.d]) {
     if (factsOf(layout).movement !== "box") return `${layout.name} results are not lines at one distance`;
   }
+  if (kind.batch === "grouped") return "products of several sizes have K of several lengths";
   if (kind.gate !== undefined) return "a gate joins whole sums, two columns at a time";
   if (kind.operator.ring === false) return `the ${kind.operator.name} operator's sums are no sums`;
   if (kind.epilogue !== defaultEpilogue) return `the ${kind.epilogue.name} epilogue wants accumulators`;

@@ -115,6 +115,11 @@ export interface Device {
   sync(): Promise<void>;
   /** Seconds, on the device's own clock, that the work enqueued by `enqueue` takes. */
   time(enqueue: () => void): Promise<number>;
+  /**
+   * Bytes from one array's first element to another's in the address space of kernels; undefined where their allocations
+   * have none in common.
+   */
+  bytesBetween(from: DeviceArray, to: DeviceArray): number | undefined;
   /** Bytes. */
   memory(): { readonly free: number; readonly total: number };
   /** Ends the device and its arrays. */

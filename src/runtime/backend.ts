@@ -107,6 +107,8 @@ export interface Backend {
   sync(): Promise<void>;
   /** Seconds that enqueued work takes on the device's own clock. */
   time(enqueue: () => void): Promise<number>;
+  /** Where an allocation begins in the address space of kernels, on devices where they have one. */
+  addressOf?(buffer: BackendBuffer): number;
   memory(): { readonly free: number; readonly total: number };
   dispose(): void;
 }

@@ -203,6 +203,13 @@ class BackendDevice implements Device {
     return telling(this.#faults, this.#backend.time(enqueue));
   }
 
+  bytesBetween(from: DeviceArray, to: DeviceArray): number | undefined {
+    const within = to.offset * byteSize(to.type) - from.offset * byteSize(from.type);
+    if (from.allocation === to.allocation) return within;
+    const backend = this.#backend;
+    if (backend.addressOf === undefined) return undefined;
+    return backend.addressOf(to.allocation.buffer) - backend.addressOf(from.allocation.buffer) + within;
+  }
   memory(): { readonly free: number; readonly total: number } {
     this.#check("memory()");
     return this.#backend.memory();

@@ -19,6 +19,7 @@ import {
   maxPlus,
   mmaSync,
   planGemm,
+  planGrouped,
   relu,
   residual,
   semiringOperator,
@@ -252,6 +253,22 @@ describe.skipIf(!available)("ptxas takes", () => {
     const { succeeded, spilledBytes, warnings, log } = assemble(
       await textOf(kernel, target, kernel.schedule),
     );
+    expect(succeeded, log).toBe(true);
+    expect({ spilledBytes, warnings }).toEqual({ spilledBytes: 0, warnings: [] });
+  });
+
+  it("a group of products whose matrices lie anywhere", async () => {
+    using device = createPaperDevice(nvidiaTarget("sm_90a"));
+    device.bytesBetween = () => 256;
+    // Nothing can be written on paper.
+    device.array = (type, shape) => device.empty(type, shape);
+    const products = [512, 1024].map((m) => ({
+      a: device.empty(f16, [m, 512]),
+      b: device.empty(f16, [512, 512]),
+    }));
+    const plan = await planGrouped(products);
+    expect(plan.launches).toBe(1);
+    const { succeeded, spilledBytes, warnings, log } = assemble(plan.compiled!.text);
     expect(succeeded, log).toBe(true);
     expect({ spilledBytes, warnings }).toEqual({ spilledBytes: 0, warnings: [] });
   });

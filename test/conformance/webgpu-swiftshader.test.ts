@@ -2,9 +2,9 @@
  * @file WebGPU executed: Dawn on SwiftShader, whose subgroups have 4 lanes. The conformance tables, the cases that WebGPU
  * alone can get wrong, and the backend's own duties.
  */
-import { f16, f32, i8, i32, open, u8, u16, u32 } from "tilewright";
+import { type DeviceArray, f16, f32, i8, i32, open, u8, u16, u32 } from "tilewright";
 import { random } from "tilewright/array-ops";
-import { dot4Operator, fmaOperator, gemm, planGemm } from "tilewright/gemm";
+import { dot4Operator, fmaOperator, gemm, planGemm, planGrouped } from "tilewright/gemm";
 import {
   block,
   exit,
@@ -31,7 +31,7 @@ import {
 } from "../../src/runtime/webgpu/index.ts";
 import { deviceOf, openSwiftShaderBackend } from "../support/dawn.ts";
 import { requirement } from "../support/require.ts";
-import { checkGate } from "./gate-cases.ts";
+import { checkGate, numbers } from "./gate-cases.ts";
 import { checkGemm } from "./gemm-cases.ts";
 import { compactTable } from "./gemm-compact.ts";
 import { caseOf, multiplies, pairwiseTable, typeRows } from "./gemm-table.ts";
@@ -93,6 +93,38 @@ describe.skipIf(!requirement("swiftshader").available)("WebGPU on SwiftShader", 
       for (const layout of ["nn", "tt"] as const) await checkGemm(device, { ...rest, m: 37, n: 1, layout });
       await checkGemm(device, { m: 2, n: 21, k: 40, a: f16, d: f32, padding: 1, options });
       emulated.dispose();
+    });
+
+    it("in groups of several sizes", async () => {
+      const operator = fmaOperator({ laneRows: 2, laneColumns: 2, rows: 2, columns: 2 });
+      const params = { block: { m: 8, n: 8, k: 4 }, warps: { m: 2, n: 2 }, groupRows: 2 };
+      const sizes = [3, 9, 17];
+      const [a, b, d] = [200, 200, 500].map((length) =>
+        device.array(
+          f32,
+          [length],
+          Array.from({ length }, (_, i) => (i % 7) - 3),
+        ),
+      ) as [DeviceArray, DeviceArray, DeviceArray];
+      const at = (i: number): number => sizes.slice(0, i).reduce((sum, m) => sum + m, 0);
+      const products = sizes.map((m, i) => ({
+        a: a.strided([m, 5], [6, 1], 6 * at(i) + 1),
+        b: b.strided([5, m], [m, 1], 5 * at(i)),
+        d: d.strided([m, m], [m, 1], 17 * at(i)),
+      }));
+      using plan = await planGrouped(products, { operator, params });
+      expect(plan.launches).toBe(1);
+      plan.run();
+      for (const one of products) {
+        const [left, right, got] = await Promise.all([one.a, one.b, one.d].map(numbers));
+        const m = one.a.shape[0]!;
+        for (let i = 0; i < m * m; i++) {
+          const [row, column] = [Math.floor(i / m), i % m];
+          let sum = 0;
+          for (let k = 0; k < 5; k++) sum += left![row * 5 + k]! * right![k * m + column]!;
+          expect(got![i]).toBe(sum);
+        }
+      }
     });
 
     it("with gates", async () => {

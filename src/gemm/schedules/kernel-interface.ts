@@ -20,6 +20,7 @@ import { stepArguments, stepParameters } from "../epilogues/step.ts";
 import { allExtraArguments, allExtraParameters } from "../extras.ts";
 import { type GemmKind, scaleTypeOf } from "../kind.ts";
 import { factsOf } from "../layouts/layout.ts";
+import { groupParameters } from "./group-tables.ts";
 import type { GemmLaunch } from "./schedule.ts";
 import { dividesK, matrixStart, type Work, type WorkArguments } from "./work.ts";
 
@@ -33,6 +34,18 @@ export function gemmParameters(kind: GemmKind): ParameterDescriptors {
     // C may be D: what is read there may have been written by this kernel, so it is no plain input.
     ...(kind.c === undefined ? {} : { c: inout(kind.c.type, 0) }),
     d: output(kind.d.type, 0),
+    ...(kind.batch === "grouped" ? groupParameters(kind) : sizeParameters(kind)),
+    alpha: scale,
+    ...(kind.c === undefined ? {} : { beta: scale }),
+    ...workParameters(kind),
+    ...stepParameters(kind.steps),
+    ...allExtraParameters(kind.extras),
+  };
+}
+
+/** Sizes of the matrices, one for all of a batch. */
+function sizeParameters(kind: GemmKind): ParameterDescriptors {
+  return {
     m: i32,
     n: i32,
     k: i32,
@@ -40,18 +53,13 @@ export function gemmParameters(kind: GemmKind): ParameterDescriptors {
     leadingB: index,
     ...(kind.c === undefined ? {} : { leadingC: index }),
     leadingD: index,
-    alpha: scale,
-    ...(kind.c === undefined ? {} : { beta: scale }),
     ...(kind.gate === undefined ? {} : { columns: i32 }),
-    ...workParameters(kind),
-    ...stepParameters(kind.steps),
-    ...allExtraParameters(kind.extras),
   };
 }
 
 /** Parameters of a kind with a batch or with K divided. */
 export function workParameters(kind: GemmKind): ParameterDescriptors {
-  const batched = kind.batch !== "single";
+  const batched = kind.batch === "strided";
   const divided = dividesK(kind);
   return {
     ...(batched ? { strideA: index, strideB: index } : {}),

@@ -21,6 +21,7 @@ import { arithmeticOf } from "./matrix-vector-stream.ts";
 import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
 
 function refusal(kind: UnscheduledKind, { problem }: GemmLaunch, facts: TargetFacts): string | undefined {
+  if (kind.batch === "grouped") return "the products of a group have sizes of their own";
   const vectors = Math.min(problem.m, problem.n);
   if (vectors === 0) return "D has no elements";
   const { type } = kind[streamedOf(problem)];

@@ -34,6 +34,7 @@ import { tunedParams } from "../tuned-params.ts";
 
 import { type Assembly, registerStaged, stagesOf } from "./assembly.ts";
 import type { CopyStep } from "./copy-engine.ts";
+import { groupedWork } from "./grouped-work.ts";
 import {
   columnsOf,
   type GemmArguments,
@@ -47,7 +48,7 @@ import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from ".
 import { planShared, sharedBytesOf, stageTile, stagingOf } from "./shared-plan.ts";
 import { tileCount, tilePlace } from "./tile-order.ts";
 import { WarpProduct } from "./warp-product.ts";
-import { workOf } from "./work.ts";
+import { type Work, workOf } from "./work.ts";
 
 /** The kernel of a kind and an assembly. */
 export function stagedKernel(kind: GemmKind, assembly: Assembly): Kernel {
@@ -60,14 +61,12 @@ export function stagedKernel(kind: GemmKind, assembly: Assembly): Kernel {
   });
 }
 
-function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assembly: Assembly): void {
+function gemmBody(kind: GemmKind, given: GemmArguments, facts: TargetFacts, assembly: Assembly): void {
   const operator = kind.operator.create(kind.types, facts);
   checkParams(kind.params, operator, facts.subgroup.width);
   const { block: extents, warps } = kind.params;
-  const { m, n, k } = all;
-  const work = workOf(kind, all, block.id.x, () => tileCount(kind.params, m, n));
-  const args = matricesOf(all, work);
-  const given = args as unknown as Readonly<Record<string, unknown>>;
+  const { args, work } = blockWork(kind, given);
+  const { m, n, k } = args;
   const output = tilePlace(kind.params, m, n, work.tile);
   const whole = output.row.add(extents.m).le(m).and(output.column.add(extents.n).le(n));
   const perResult = columnsPerResult(kind);
@@ -76,7 +75,8 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
   const plan = planShared(kind, operator, assembly);
   const staging = stagingOf(kind, operator, plan, facts);
   const arena = sharedArena(Math.max(plan.ringBytes, staging.bytes), 128);
-  const extras = allExtraValues(kind.extras, given);
+  const named = args as unknown as Readonly<Record<string, unknown>>;
+  const extras = allExtraValues(kind.extras, named);
   const transforms = closedTransforms(kind.transforms, extras, args, work.batch);
   const engines = copyEngines(kind, { args, operator, transforms, extras }, facts, assembly);
   const place = (row: Value<I32>, column: Value<I32>, depth: Value<I32>): Omit<CopyStep, "target"> => ({
@@ -188,12 +188,12 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
     transforms,
     gate: kind.gate,
     steps: kind.steps,
-    stepOperands: stepOperands(kind.steps, given),
+    stepOperands: stepOperands(kind.steps, named),
     collectors: kind.steps.some(({ behaviour }) => behaviour.collects !== undefined)
       ? (grid) =>
           new Collectors({
             steps: kind.steps,
-            args: given,
+            args: named,
             rows: m,
             columns,
             parts: warpParts(kind),
@@ -201,6 +201,16 @@ function gemmBody(kind: GemmKind, all: GemmArguments, facts: TargetFacts, assemb
           })
       : undefined,
   });
+}
+
+/** The matrices that a block works on, and its part of them. */
+function blockWork(
+  kind: GemmKind,
+  given: GemmArguments,
+): { readonly args: GemmArguments; readonly work: Work } {
+  if (kind.batch === "grouped") return groupedWork(kind, given, block.id.x);
+  const work = workOf(kind, given, block.id.x, () => tileCount(kind.params, given.m, given.n));
+  return { args: matricesOf(given, work), work };
 }
 
 /** What of D one warp computes. */

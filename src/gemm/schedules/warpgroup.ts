@@ -37,6 +37,7 @@ function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts):
   if (kind.d.layout !== rowMajor) return "D is not row-major";
   if (kind.c !== undefined && kind.c.layout !== rowMajor) return "C is not row-major";
   if (kind.epilogue !== defaultEpilogue) return "the epilogue wants accumulators in shared memory";
+  if (kind.batch === "grouped") return "its tensor maps hold matrices of one size";
   if (launch.k === 0) return "there are no K steps";
   return undefined;
 }

@@ -52,7 +52,7 @@ export function workOf(
   number: Value<I32>,
   tiles: () => Value<I32>,
 ): Work {
-  const batched = kind.batch !== "single";
+  const batched = kind.batch === "strided";
   const divided = dividesK(kind);
   const all = (steps: Value<I32>): StepRange => ({ first: 0, end: steps });
   if (!batched && !divided) return { tile: number, batch: undefined, target: undefined, range: all };
