@@ -171,7 +171,10 @@ class SharedMainloop implements Mainloop {
   }
 }
 
-/** A through registers; the next step's are loaded and changed while products run. */
+/**
+ * A through registers. They are loaded when this warpgroup's products are done, while the other's run: the assembler gives
+ * registers of a product that runs to whatever is computed beside it (see codegen/ptx/warpgroup.ts).
+ */
 class RegisterMainloop implements Mainloop {
   readonly accumulator: AnyFragment;
   readonly #registers: RegisterOperand;
@@ -193,7 +196,6 @@ class RegisterMainloop implements Mainloop {
     const depthOfStep = kind.params.block.k;
     // Products end for a warpgroup as one; loads into registers end for each warp by itself.
     const leader = subgroup.lane.eq(0);
-    const previous = variable(i32, 0);
     const any = steps((step, isLater) => {
       const later = isLater();
       const stage = position.stage.value;
@@ -201,20 +203,15 @@ class RegisterMainloop implements Mainloop {
       const depth = step.mul(depthOfStep);
       const edge = depth.add(depthOfStep).gt(k);
       this.#registers.load(a.rowsOf(stage, group), change, { row, depth, edge });
-      // All lanes have loaded before one of them, a step later, says so.
-      subgroup.barrier();
-      // What is running reads its registers until it is done; then its stage is free, too.
-      warpgroupWait(0);
-      release(context, leader, previous.value, later);
-      this.#registers.take();
       warpgroupFence();
       multiply(context, accumulator, stage, later, this.#registers.slices);
       warpgroupCommit();
-      previous.value = stage;
+      warpgroupWait(0);
+      // All lanes have loaded before one of them says so.
+      subgroup.barrier();
+      release(context, leader, stage);
       position.advance();
     });
-    warpgroupWait(0);
-    release(context, leader, previous.value, any?.());
     if (any !== undefined) when(any().not(), () => accumulator.fill(0));
   }
 }

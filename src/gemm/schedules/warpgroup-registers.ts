@@ -51,17 +51,13 @@ export interface StagePlace {
   readonly edge: Condition;
 }
 
-/** One stage of A in registers, and the next one on its way. */
+/** One stage of A in registers. */
 export class RegisterOperand {
   /** What products read while they run. */
   readonly slices: readonly AnyFragment[];
-  /** What the next products will read. */
-  readonly #next: readonly AnyFragment[];
 
   constructor(private readonly options: RegisterOperandOptions) {
-    const make = (): AnyFragment => warpgroupFragment(options.instruction, "a");
-    this.slices = Array.from({ length: options.slices }, make);
-    this.#next = Array.from({ length: options.slices }, make);
+    this.slices = Array.from({ length: options.slices }, () => warpgroupFragment(options.instruction, "a"));
   }
 
   /**
@@ -69,20 +65,12 @@ export class RegisterOperand {
    * before.
    */
   load(position: Value<I32>, change: ElementChange, { row, depth, edge }: StagePlace): void {
-    this.#next.forEach((fragment, slice) => {
+    this.slices.forEach((fragment, slice) => {
       this.#fetch(fragment, position, slice);
     });
     when(edge, () => this.#change(change, row, depth, true)).otherwise(() =>
       this.#change(change, row, depth, false),
     );
-  }
-
-  /** Hands over what was loaded. No product may be running. */
-  take(): void {
-    this.slices.forEach((fragment, slice) => {
-      for (let number = 0; number < fragment.registers; number++)
-        fragment.setRegister(number, this.#next[slice].register(number));
-    });
   }
 
   #fetch(target: AnyFragment, position: Value<I32>, slice: number): void {
@@ -110,7 +98,7 @@ export class RegisterOperand {
 
   #change(change: ElementChange, row: Value<I32>, depth: Value<I32>, edge: boolean): void {
     const { instruction } = this.options;
-    this.#next.forEach((fragment, slice) => {
+    this.slices.forEach((fragment, slice) => {
       const lane = fragment.layout!.lane();
       const place = { row: row.add(lane.row), column: depth.add(lane.column).add(slice * instruction.k) };
       for (let number = 0; number < fragment.registers; number++) {
