@@ -16,13 +16,13 @@ export function explainPlan(
   fresh: boolean,
   around: PlanSurroundings,
 ): string {
-  const { problem, kind, schedule, refused, alpha, beta } = resolved;
+  const { problem, kind, schedule, refused } = resolved;
   const { m, n, k, device } = problem;
   const { types } = kind;
   const { facts } = device;
-  const addend = resolved.c === undefined ? "" : ` + ${String(beta)} · C`;
+  const addend = resolved.c === undefined ? "" : ` + ${factorOf(resolved, "beta")} · C`;
   const lines = [
-    `${batchOf(resolved)}${m} x ${n} x ${k}: D = ${String(alpha)} · A · B${addend} on ${device.name}`,
+    `${batchOf(resolved)}${m} x ${n} x ${k}: D = ${factorOf(resolved, "alpha")} · A · B${addend} on ${device.name}`,
     `types      ${kind.a.type.name} · ${kind.b.type.name} → ${kind.d.type.name}, multiplied as ${types.a.name} · ${types.b.name}, ${summed(types)}`,
     `operator   ${schedule.operatorName(kind, facts)}`,
     ...schedule.describe(kind, facts),
@@ -52,6 +52,12 @@ export function explainPlan(
     );
   }
   return lines.join("\n");
+}
+
+/** alpha or beta: a number, or the components of an element. */
+function factorOf({ extras, ...numbers }: Resolved, name: "alpha" | "beta"): string {
+  const element = (extras[name] ?? []).map((extra) => ("value" in extra ? String(extra.value) : ""));
+  return element.length === 0 ? String(numbers[name]) : `[${element.join(", ")}]`;
 }
 
 function summed({ accumulator, promotionInterval }: OperatorTypes): string {

@@ -8,6 +8,7 @@ import type { GemmKind } from "./kind.ts";
 import type { Operator } from "./operators/operator.ts";
 import { checkParams, type GemmParams } from "./params.ts";
 import type { Assembly } from "./schedules/assembly.ts";
+import { heldRegisters } from "./schedules/held-registers.ts";
 import { operandCopy } from "./schedules/operand-copies.ts";
 import { sharedBytesOf } from "./schedules/shared-plan.ts";
 
@@ -86,12 +87,14 @@ export function chooseParams(
   for (const candidate of candidates) {
     // A deep step of 8-bit elements has more registers on their way than a lane has beside its sums.
     if (operator.shared.a.bits === 8 && candidate.depthBytes > 64) continue;
-    const params = paramsOf(
+    const usual = paramsOf(
       shared(candidate, facts.subgroup.width),
       operator.shape,
       operator.shared.a.bits / 8,
       operator.types.accumulator.bits / 8,
     );
+    const params =
+      operator.held === undefined ? usual : lightened({ ...kind, params: usual }, operator, facts);
     if (!holdsGate({ ...kind, params })) continue;
     const staged = withStages({ ...kind, schedule: assembly.name, params }, facts, assembly);
     if (staged !== undefined) fitting.push(staged);
@@ -131,9 +134,9 @@ function paramsOf(
   operandBytes: number,
   accumulatorBytes: number,
 ): GemmParams {
+  const upTo = (size: number, unit: number): number => Math.ceil(size / unit) * unit;
   // A lane holds the whole warp tile's accumulators in registers: with 8-byte ones the tile is half as wide.
   const narrower = accumulatorBytes > 4 && candidate.warpTile.n > 32 ? 2 : 1;
-  const upTo = (size: number, unit: number): number => Math.ceil(size / unit) * unit;
   const warpTile = {
     m: upTo(candidate.warpTile.m, shape.m),
     n: upTo(candidate.warpTile.n / narrower, shape.n),
@@ -147,6 +150,45 @@ function paramsOf(
     warps: candidate.warps,
     groupRows: 8,
   };
+}
+
+/**
+ * Registers of accumulators, fragments and staging that leave a lane enough for everything else, which is less where
+ * ldmatrix loads the fragments: as ptxas assembles products over complex and dual numbers and quaternions.
+ */
+function mostHeld({ shared: { a } }: Operator): number {
+  return a.bits <= 16 ? 216 : 208;
+}
+
+/**
+ * Params with smaller tiles, so that a lane has registers for all the fragments that the operator holds of one: sides
+ * halved, the longer first, until there is room for a shallow step, and then the depth for which there is room.
+ */
+function lightened(
+  kind: Pick<GemmKind, "a" | "b" | "params">,
+  operator: Operator,
+  facts: TargetFacts,
+): GemmParams {
+  const { params } = kind;
+  const { shape, shared: operand } = operator;
+  const most = mostHeld(operator);
+  const hasRoom = (extents: GemmParams["block"]): boolean => {
+    const candidate = { ...kind, params: { ...params, block: extents } };
+    return heldRegisters(candidate, operator, { buffers: 1, staged: ["a", "b"] }, facts) <= most;
+  };
+  const shallow = Math.max(shape.k, 256 / operand.a.bits, 8);
+  let extents = { ...params.block, k: Math.min(params.block.k, shallow) };
+  while (!hasRoom(extents)) {
+    const warp = { m: extents.m / params.warps.m, n: extents.n / params.warps.n };
+    const [side] = (["n", "m"] as const)
+      .filter((one) => warp[one] % (2 * shape[one]) === 0)
+      .sort((x, y) => warp[y] - warp[x]);
+    if (side === undefined) break;
+    extents = { ...extents, [side]: extents[side] / 2 };
+  }
+  let { k } = params.block;
+  while (k % (2 * shape.k) === 0 && !hasRoom({ ...extents, k })) k /= 2;
+  return { ...params, block: { ...extents, k } };
 }
 
 /** The params with as many stages as are worth having and leave room for the other blocks of a multiprocessor. */

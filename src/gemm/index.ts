@@ -3,6 +3,18 @@
  */
 
 export {
+  type Algebra,
+  type AlgebraDefinition,
+  type BilinearAlgorithm,
+  complex,
+  complex3m,
+  defineAlgebra,
+  dual,
+} from "./algebras/algebra.ts";
+export { AlgebraMatrix, algebraMatrix } from "./algebras/matrix.ts";
+export { algebraOperator } from "./algebras/operator.ts";
+export * as blas from "./blas.ts";
+export {
   type ContractionOptions,
   type ContractionPlan,
   contract,

@@ -48,7 +48,7 @@ function same(x: GemmParams, y: GemmParams): boolean {
 
 const powers = [1, 2, 4, 8, 16] as const;
 
-function shapesOf({ shape, shared }: Operator, facts: TargetFacts): readonly GemmParams[] {
+function shapesOf({ shape, shared, held: together }: Operator, facts: TargetFacts): readonly GemmParams[] {
   const { width } = facts.subgroup;
   const bytes = Math.max(shared.a.bits, shared.b.bits) / 8;
   const shapes: GemmParams[] = [];
@@ -58,7 +58,7 @@ function shapesOf({ shape, shared }: Operator, facts: TargetFacts): readonly Gem
       if (threads > facts.limits.threadsPerBlock || threads > 512) continue;
       for (const down of powers) {
         for (const across of powers) {
-          const held = (down * across * shape.m * shape.n) / width;
+          const held = (down * across * shape.m * shape.n * (together?.accumulators ?? 1)) / width;
           if (held > mostAccumulators) continue;
           for (const steps of powers) {
             const k = shape.k === 1 ? 2 * steps : shape.k * steps;

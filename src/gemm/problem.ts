@@ -20,6 +20,7 @@ import {
   u64,
 } from "../lang/index.ts";
 import { type Device, DeviceArray, repeatsElements } from "../runtime/array.ts";
+import { elementArray, elementOperand, type ProductElements, productElements } from "./algebras/matrix.ts";
 import {
   batchShape,
   type OuterDimensions,
@@ -29,7 +30,7 @@ import {
   withVectorDimensions,
 } from "./batch.ts";
 import { checkExtras, commonAlignment } from "./extras.ts";
-import { denseLayout, factsOf } from "./layouts/layout.ts";
+import { denseLayout, factsOf, streamsOf } from "./layouts/layout.ts";
 import { multipliedType } from "./multiplied-type.ts";
 import type { OperatorTypes } from "./operators/operator.ts";
 import type { InputOperand, MatrixSource } from "./source.ts";
@@ -52,6 +53,8 @@ export interface Problem {
   readonly a: InputOperand;
   readonly b: InputOperand;
   readonly types: OperatorTypes;
+  /** What elements are, where they are no single numbers. */
+  readonly elements: ProductElements | undefined;
   /** Type of D where none is given. */
   readonly outputType: StorageType;
 }
@@ -231,7 +234,8 @@ export function problemOf(
   );
   const outputType = outputTypeOf(a.type, b.type, types);
   const vectors = { a: isVector(a), b: isVector(b) };
-  return { device, outer, vectors, m, n, k, a: left.operand, b: right.operand, types, outputType };
+  const elements = productElements(left.operand, right.operand);
+  return { device, outer, vectors, m, n, k, a: left.operand, b: right.operand, types, elements, outputType };
 }
 
 function isVector(given: DeviceArray | MatrixSource): boolean {
@@ -250,25 +254,33 @@ function hintTransposed(m: number, k: number, inner: number, n: number): string 
   return "";
 }
 
+/** Shape of C and D: the batch, rows and columns without those of vectors, and the components of an algebra's elements. */
+export function resultExtents({ outer, m, n, vectors, elements }: Problem): readonly number[] {
+  return [
+    ...resultShape(outer, m, n, vectors),
+    ...(elements === undefined ? [] : [elements.algebra.dimension]),
+  ];
+}
+
 /** Checks C or D: an array of the product's shape on the same device. C may be one matrix for all of a batch. */
 export function resultOperand(
   given: DeviceArray | MatrixSource,
   name: "C" | "D",
   problem: Problem,
 ): MatrixOperand {
-  const array = given instanceof DeviceArray ? given : storedArray(given, name);
+  const { outer, vectors, elements } = problem;
+  const array = given instanceof DeviceArray ? given : storedArray(given, name, elements);
   array.check(`gemm: ${name}`);
   if (array.device !== problem.device) {
     throw new ArgumentError(
       `gemm: ${name} is on ${array.device.name}, A and B on ${problem.device.name}; all must be on one device`,
     );
   }
-  const { m, n, outer, vectors } = problem;
-  if (!(given instanceof DeviceArray)) {
+  if (!(given instanceof DeviceArray) && elements === undefined) {
     checkStructured(given, name, problem);
     return { ...given, array };
   }
-  const shape = resultShape(outer, m, n, vectors);
+  const shape = resultExtents(problem);
   const missing = shape.length - array.rank;
   const fits = (extent: number, dimension: number): boolean =>
     array.shape[dimension - missing] === extent ||
@@ -277,6 +289,7 @@ export function resultOperand(
     throw new ShapeError(`gemm: ${name} must be ${shape.join(" x ")} like the product; it is ${array.label}`);
   }
   if (name === "D") checkOwnElements(array);
+  if (elements !== undefined) return elementOperand(elements.algebra, array, name);
   return matrixOperand(withVectorDimensions(array, vectors), name);
 }
 
@@ -289,8 +302,17 @@ function checkStructured({ shape, label }: MatrixSource, name: "C" | "D", { m, n
   );
 }
 
-/** The array of a structured C or D, every element of which must be there. */
-function storedArray({ label, array, layout }: MatrixSource, name: "C" | "D"): DeviceArray {
+/**
+ * The array of a C or D that is given as a matrix: of an algebra's elements as they are stored, or structured, every element
+ * of which must be there.
+ */
+function storedArray(
+  given: MatrixSource,
+  name: "C" | "D",
+  elements: ProductElements | undefined,
+): DeviceArray {
+  const { label, array, layout } = given;
+  if (elements !== undefined || given.elements !== undefined) return elementArray(given, name, elements);
   if (array === undefined || layout.position === undefined || layout.counts !== undefined) {
     throw new UnsupportedError(
       `gemm: ${name} (${label}, ${layout.name}) has elements that are stored nowhere; give an array`,
@@ -307,20 +329,6 @@ function checkOwnElements(array: DeviceArray): void {
   );
 }
 
-/** The bytes that a matrix spans in its allocation. */
-function span(operand: MatrixOperand): readonly [number, number] {
-  const { array, leading, layout } = operand;
-  const [rows, columns] = operand.shape;
-  const size = byteSize(array.type);
-  const [lines, length] = layout.major === "row" ? [rows, columns] : [columns, rows];
-  if (rows === 0 || columns === 0) return [0, 0];
-  const first = array.offset * size;
-  const { shape, strides } = outerOf(operand);
-  if (shape.includes(0)) return [0, 0];
-  const apart = shape.reduce((sum, extent, i) => sum + (extent - 1) * strides[i], 0);
-  return [first, first + (apart + (lines - 1) * leading + length) * size];
-}
-
 function outerOf({ outer }: MatrixOperand): OuterDimensions {
   return outer ?? { shape: [], strides: [] };
 }
@@ -334,7 +342,13 @@ function arraySpan({ shape, strides, type, offset }: DeviceArray): readonly [num
 }
 
 function isDense(operand: InputOperand): operand is MatrixOperand {
-  return operand.array !== undefined && factsOf(operand.layout).movement === "box";
+  const { layout } = operand;
+  return operand.array !== undefined && (factsOf(layout).movement === "box" || layout.streams !== undefined);
+}
+
+/** Whether the components of an element lie in matrices of their own. */
+function inPlanes({ layout }: MatrixOperand): boolean {
+  return streamsOf(layout).length > 1;
 }
 
 /**
@@ -346,18 +360,15 @@ export function overlap(x: MatrixOperand, y: InputOperand): boolean {
   const extras = y.extras.some((extra) => extra instanceof DeviceArray && extra.allocation === allocation);
   if (extras || y.array?.allocation !== allocation) return extras;
   if (!isDense(y) && factsOf(y.layout).movement !== "run") return true;
-  if (factsOf(x.layout).movement !== "box" || !isDense(y)) {
-    const [first, last] = arraySpan(x.array);
-    const [begin, end] = arraySpan(y.array);
-    return first < end && begin < last;
-  }
-  const [first, last] = span(x);
-  const [begin, end] = span(y);
+  const [first, last] = arraySpan(x.array);
+  const [begin, end] = arraySpan(y.array);
   if (first >= end || begin >= last) return false;
+  if (!isDense(x) || !isDense(y) || inPlanes(x) || inPlanes(y)) return true;
   const sameLines = x.layout.major === y.layout.major && x.leading === y.leading && x.type === y.type;
   const ofLines = [x, y].every((one) => outerOf(one).strides.every((stride) => stride % x.leading === 0));
   if (!sameLines || !ofLines) return true;
-  const length = (operand: MatrixOperand): number => operand.shape[operand.layout.major === "row" ? 1 : 0];
+  const length = ({ layout, shape }: MatrixOperand): number =>
+    shape[layout.major === "row" ? 1 : 0] * streamsOf(layout)[0].components.length;
   const distance = (((y.array.offset - x.array.offset) % x.leading) + x.leading) % x.leading;
   return distance < length(x) || distance + length(y) > x.leading;
 }

@@ -5,8 +5,9 @@ import { ArgumentError, UnsupportedError } from "../errors.ts";
 import type { ElementType, StorageType } from "../lang/index.ts";
 import { DeviceArray } from "../runtime/array.ts";
 import type { TargetFacts } from "../target/facts.ts";
-import { fits as holds } from "../types/convert.ts";
-import { batchOf, resultShape } from "./batch.ts";
+import { algebraEpilogue, checkElementwise } from "./algebras/epilogue.ts";
+import { algebraOperator } from "./algebras/operator.ts";
+import { batchOf } from "./batch.ts";
 import { defaultEpilogue, type Epilogue } from "./epilogues/epilogue.ts";
 import { type EpilogueStep, stepKind, stepOf } from "./epilogues/step.ts";
 import {
@@ -17,6 +18,7 @@ import {
   extraKind,
   mapExtras,
 } from "./extras.ts";
+import { factorOf } from "./factors.ts";
 import { resultColumns } from "./gate.ts";
 import { type GemmKind, scaleTypeOf } from "./kind.ts";
 import { factsOf } from "./layouts/layout.ts";
@@ -27,7 +29,15 @@ import type { OperatorFactory } from "./operators/operator.ts";
 import { hasWmma, wmmaSync } from "./operators/wmma.ts";
 import type { GemmParams } from "./params.ts";
 import { everyStep, type Predicate } from "./predicate.ts";
-import { identical, type MatrixOperand, overlap, type Problem, problemOf, resultOperand } from "./problem.ts";
+import {
+  identical,
+  type MatrixOperand,
+  overlap,
+  type Problem,
+  problemOf,
+  resultExtents,
+  resultOperand,
+} from "./problem.ts";
 import { matrixVectorSchedule } from "./schedules/matrix-vector.ts";
 import { multistageSchedule } from "./schedules/multistage.ts";
 import { registerStagedSchedule } from "./schedules/register-staged.ts";
@@ -51,10 +61,10 @@ export interface GemmOptions {
    * matrix serves if all its elements are stored.
    */
   readonly d?: DeviceArray | MatrixSource;
-  /** Factor of the product; 1 unless given. With 0, A and B are not read. */
-  readonly alpha?: number | bigint;
-  /** Factor of C; 1 if C is given. With 0, C is not read. */
-  readonly beta?: number | bigint;
+  /** Factor of the product; 1 unless given. With 0, A and B are not read. Over an algebra also an element: its components. */
+  readonly alpha?: number | bigint | readonly number[];
+  /** Factor of C; 1 if C is given. With 0, C is not read. Over an algebra also an element, which multiplies from the left. */
+  readonly beta?: number | bigint | readonly number[];
   /** Storage type of a new D: A's and B's own type for floats, the accumulator's for integers, unless given. */
   readonly type?: StorageType;
   /** Type of the sums: f32 for 16-bit floats (f16 may sum in f16), i32 for 8-bit integers. */
@@ -114,20 +124,6 @@ export const schedules: readonly Schedule[] = [
   registerStagedSchedule,
 ];
 
-function factor(value: unknown, name: string, type: ElementType): number | bigint {
-  if (typeof value !== "number" && typeof value !== "bigint") {
-    throw new ArgumentError(
-      `gemm: ${name} is a number, not ${typeof value === "string" ? JSON.stringify(value) : typeof value}`,
-    );
-  }
-  if (Number.isNaN(Number(value)) || !holds(value, type)) {
-    throw new ArgumentError(
-      `gemm: ${name} = ${String(value)} is no ${type.name}, the type in which product and C are combined`,
-    );
-  }
-  return value;
-}
-
 /** The fastest operator that the target has for these types and that takes operands and transforms. */
 function defaultOperator({ types, device, a, b }: Problem, transforms: Transforms = {}): OperatorFactory {
   if (hasMma(types, device.facts)) return mmaSync;
@@ -148,13 +144,15 @@ export function resolve(
   const problem = problemOf(a, b, { ...options, grouped });
   const { device, types, m } = problem;
   const scale = scaleTypeOf(types.accumulator);
-  const alpha = factor(options.alpha ?? 1, "alpha", scale);
-  if (options.beta !== undefined && options.c === undefined && Number(options.beta) !== 0) {
+  const { elements } = problem;
+  const product = factorOf(options.alpha ?? 1, "alpha", scale, elements);
+  const added = factorOf(options.beta ?? (options.c === undefined ? 0 : 1), "beta", scale, elements);
+  const [alpha, beta] = [product.number, added.number];
+  if (options.beta !== undefined && options.c === undefined && Number(beta) !== 0) {
     throw new ArgumentError(
       `gemm: beta = ${String(options.beta)} needs a C to multiply; give c, or leave beta out`,
     );
   }
-  const beta = factor(options.beta ?? (options.c === undefined ? 0 : 1), "beta", scale);
   const columns = resultColumns(problem, options.gate, options.d);
   const of: Problem = { ...problem, n: columns };
   const addend = options.c === undefined ? undefined : resultOperand(options.c, "C", of);
@@ -177,8 +175,11 @@ export function resolve(
       `gemm: ${withOnes.label} has the number 1 on its diagonal, which is not what the ${options.operator.name} operator multiplies by to change nothing; store the diagonal in the matrix`,
     );
   }
-  const { transforms, predicate, extras: streams } = components(problem, columns, options);
-  const operator = options.operator ?? defaultOperator(problem, transforms);
+  const factors = { alpha: product.element, beta: c === undefined ? [] : added.element };
+  const { transforms, predicate, extras: streams } = components(problem, columns, options, factors);
+  const inner = options.operator ?? defaultOperator(problem, transforms);
+  const operator =
+    elements === undefined ? inner : algebraOperator(elements.algebra, inner, elements.conjugated);
   const custom = options.epilogue !== undefined && "run" in options.epilogue ? options.epilogue : undefined;
   const steps = (
     custom === undefined ? ((options.epilogue ?? []) as readonly (EpilogueStep | Transform)[]) : []
@@ -189,6 +190,7 @@ export function resolve(
     );
   }
   checkSteps(steps, problem, given);
+  if (elements !== undefined) checkElementwise(elements.algebra, { custom, steps, gate: options.gate });
   const base = {
     a: kindOf(problem.a),
     b: kindOf(problem.b),
@@ -196,14 +198,14 @@ export function resolve(
     types,
     operator,
     transforms,
-    epilogue: custom ?? defaultEpilogue,
+    epilogue: custom ?? (elements === undefined ? defaultEpilogue : algebraEpilogue(elements.algebra)),
     gate: options.gate,
     steps: steps.map((step) => stepKind(step, { m, n: columns })),
     predicate,
   };
   const outputType = options.type ?? problem.outputType;
   const own = options.d instanceof DeviceArray ? options.d : given?.array;
-  const result = own ?? device.empty(outputType, resultShape(problem.outer, m, columns, problem.vectors));
+  const result = own ?? device.empty(outputType, resultExtents(of));
   const d = given ?? resultOperand(result, "D", of);
   try {
     const batch = batchOf(problem.outer, { a: problem.a, b: problem.b, c, d });
@@ -228,12 +230,13 @@ function components(
   { a, b, device, m, n, k }: Problem,
   columns: number,
   options: GemmOptions,
+  factors: ExtrasOf<ExtraArgument>,
 ): Pick<GemmKind, "transforms" | "predicate"> & Pick<GemmLaunch, "extras"> {
   checkTransforms(options.transforms ?? {}, { a: [m, k], b: [k, n], c: [m, columns], d: [m, columns] });
   const { transforms, extras } = unboundTransforms(options.transforms ?? {});
   const given = options.predicate ?? everyStep;
   const predicate = "component" in given ? given : { component: given, extras: [] };
-  const all = { ...extras, a: a.extras, b: b.extras, predicate: predicate.extras };
+  const all = { ...extras, ...factors, a: a.extras, b: b.extras, predicate: predicate.extras };
   for (const [owner, list] of Object.entries(all)) checkExtras(owner, list, device);
   const taken = Object.entries(all).filter(([, list]) => list.length > 0);
   return { transforms, predicate: predicate.component, extras: Object.fromEntries(taken) };

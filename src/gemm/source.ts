@@ -3,6 +3,7 @@
  */
 import type { StorageType } from "../lang/index.ts";
 import type { Device, DeviceArray } from "../runtime/array.ts";
+import type { Algebra } from "./algebras/algebra.ts";
 import type { OuterDimensions } from "./batch.ts";
 import type { ExtraArgument } from "./extras.ts";
 import type { OperandKind } from "./kind.ts";
@@ -21,6 +22,8 @@ export interface InputOperand extends OperandKind {
   readonly leading: number;
   /** What the layout takes at run time beside the array. */
   readonly extras: readonly ExtraArgument[];
+  /** What elements are, where they are no single numbers, and whether each counts as its conjugate. */
+  readonly elements?: { readonly algebra: Algebra; readonly conjugated: boolean };
 }
 
 /**

@@ -12,7 +12,13 @@ import {
   tf32,
 } from "tilewright";
 import {
+  type Algebra,
+  algebraMatrix,
   bias,
+  complex,
+  complex3m,
+  defineAlgebra,
+  dual,
   fma,
   type GemmOptions,
   geluTanh,
@@ -44,6 +50,8 @@ interface Kernel {
   readonly type: StorageType;
   readonly layout?: "nn" | "nt" | "tn" | "tt";
   readonly schedule: string;
+  /** What elements are, where they are no single numbers. */
+  readonly algebra?: Algebra;
   /** Matrices of A, for all of which there is one B. */
   readonly batch?: number;
   readonly options?: (device: Device) => GemmOptions;
@@ -51,6 +59,12 @@ interface Kernel {
 
 const all = ["sm_75", "sm_80", "sm_89", "sm_90a"] as const;
 const size = 4096;
+const quaternion: Algebra = defineAlgebra({
+  name: "quaternion",
+  basis: "1 i j k",
+  table: ["1 i j k", "i -1 k -j", "j -k -1 i", "k j -i -1"],
+  conjugate: "1 -i -j -k",
+});
 const halved: Transform = (x) => x.mul(0.5).add(1);
 
 const kernels: readonly Kernel[] = [
@@ -123,6 +137,50 @@ const kernels: readonly Kernel[] = [
     type: f64,
     vectors: 1,
     schedule: "matrix-vector",
+  },
+  {
+    name: "complex f16",
+    targets: ["sm_80", "sm_90a"],
+    type: f16,
+    algebra: complex,
+    schedule: "register-staged",
+  },
+  {
+    name: "complex bf16, three products",
+    targets: ["sm_90a"],
+    type: bf16,
+    algebra: complex3m,
+    schedule: "register-staged",
+  },
+  { name: "dual f16", targets: ["sm_75", "sm_90a"], type: f16, algebra: dual, schedule: "register-staged" },
+  {
+    name: "complex f64",
+    targets: ["sm_80", "sm_90a"],
+    type: f64,
+    algebra: complex,
+    schedule: "register-staged",
+  },
+  {
+    name: "complex f32",
+    targets: ["sm_75", "sm_90a"],
+    type: f32,
+    algebra: complex,
+    schedule: "register-staged",
+  },
+  {
+    name: "complex tf32",
+    targets: ["sm_90a"],
+    type: f32,
+    algebra: complex,
+    schedule: "register-staged",
+    options: () => ({ compute: tf32 }),
+  },
+  {
+    name: "quaternion f16",
+    targets: ["sm_80", "sm_90a"],
+    type: f16,
+    algebra: quaternion,
+    schedule: "register-staged",
   },
   {
     name: "gated mma of f16",
@@ -234,11 +292,17 @@ const kernels: readonly Kernel[] = [
 ];
 
 async function textOf(
-  { type, layout = "nn", vectors = size, batch, options }: Kernel,
+  { type, layout = "nn", vectors = size, algebra, batch, options }: Kernel,
   target: NvidiaTargetName,
   schedule: string,
 ) {
   using device = createPaperDevice(nvidiaTarget(target));
+  if (algebra !== undefined) {
+    const operand = algebraMatrix(algebra, device.empty(type, [size, size, algebra.dimension]));
+    const plan = await planGemm(operand, operand, options?.(device) ?? {});
+    expect(plan.kind.schedule).toBe(schedule);
+    return plan.compiled!.text;
+  }
   const matrix = (order: string, columns: number): DeviceArray =>
     order === "t" ? device.empty(type, [columns, size]).transposed : device.empty(type, [size, columns]);
   const a = batch === undefined ? matrix(layout[0]!, size) : device.empty(type, [batch, size, size]);

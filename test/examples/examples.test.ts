@@ -23,6 +23,12 @@ it("attention.ts reduces scores and uses what they reduce to", async () => {
   );
 });
 
+it("algebras.ts raises matrices of numbers of every kind to powers", async () => {
+  expect(await runProgram("examples/algebras.ts")).toBe(
+    "real        34 21 21 13\ncomplex     1 0\ndual        25.629 136.688\nquaternion  -0.5 -0.5 -0.5 -0.5\n",
+  );
+});
+
 it("make-data.ts makes the shipped matrices", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tilewright-data-"));
   try {

@@ -17,7 +17,7 @@ import {
   when,
 } from "../../lang/index.ts";
 import { parallelise, plus, tile, translate } from "../../tile/index.ts";
-import type { ExtraValue } from "../extras.ts";
+import type { ExtrasOf, ExtraValue } from "../extras.ts";
 import { columnsPerResult, gateColumn, gateGroup } from "../gate-columns.ts";
 import type { Layout, MatrixPlace, MatrixTile } from "../layouts/layout.ts";
 import type { Operator, SharedTile } from "../operators/operator.ts";
@@ -66,6 +66,8 @@ export interface EpilogueContext {
   readonly transforms: Transforms;
   /** Of a gated product; then `column`, `columns` and `whole` are D's, and accumulators have two columns for each of those. */
   readonly gate: Transform | undefined;
+  /** What components take at run time, by owner. */
+  readonly extras: ExtrasOf<ExtraValue>;
   readonly steps: readonly StepKind[];
   readonly stepOperands: readonly (readonly StepOperand[])[];
   /** Collectors of the steps that reduce, for lanes in a grid; undefined where none does. */
@@ -78,40 +80,51 @@ export interface Epilogue {
   run(context: EpilogueContext): void;
 }
 
+/** One access: what is staged at `part` goes to D at `global`. */
+export type WriteAccess = (
+  context: EpilogueContext,
+  collectors: Collectors | undefined,
+  part: MatrixTile,
+  global: MatrixTile,
+) => void;
+
+/** Stages the accumulators and writes them to D, `context.width` elements an access. */
+export function stageAndWrite(context: EpilogueContext, write: WriteAccess): void {
+  const { accumulators, tilesPerTurn, operator, staging, barrier } = context;
+  const { m, n } = operator.shape;
+  const across = n / columnsPerResult(context);
+  const share = laneShare(context, m, tilesPerTurn * across);
+  const collectors = context.collectors?.(share.grid);
+  const part = { row: context.row, column: context.column };
+  const place = { part, lane: share.origin };
+  const turns = Array.from({ length: accumulators[0].length / tilesPerTurn }, (_, t) => t * tilesPerTurn);
+  const columns = turns.flatMap((j) => share.offsets.columns.map((column) => column + j * across));
+  collectors?.open(["column", "all"], place, { rows: [], columns });
+  accumulators.forEach((line, i) => {
+    const rows = share.offsets.rows.map((row) => row + i * m);
+    collectors?.open(["row"], place, { rows, columns });
+    for (let j = 0; j < line.length; j += tilesPerTurn) {
+      // What the turn before has staged must have been read.
+      if (i > 0 || j > 0) barrier();
+      const group = line.slice(j, j + tilesPerTurn);
+      group.forEach((accumulator, t) => {
+        const at = translate(tile({ R: operator.shape.m, C: operator.shape.n }), {
+          C: t * operator.shape.n,
+        });
+        operator.storeD(accumulator, staging, at);
+      });
+      barrier();
+      leave(context, write, share, collectors, i * m, j * across);
+    }
+    collectors?.close(["row"]);
+  });
+  collectors?.close(["column", "all"]);
+}
+
 /** D = alpha · (A · B) + beta · C, converted to D's type (integers saturate as conversions do). */
 export const defaultEpilogue: Epilogue = {
   name: "default",
-  run(context) {
-    const { accumulators, tilesPerTurn, operator, staging, barrier } = context;
-    const { m, n } = operator.shape;
-    const across = n / columnsPerResult(context);
-    const share = laneShare(context, m, tilesPerTurn * across);
-    const collectors = context.collectors?.(share.grid);
-    const part = { row: context.row, column: context.column };
-    const place = { part, lane: share.origin };
-    const turns = Array.from({ length: accumulators[0].length / tilesPerTurn }, (_, t) => t * tilesPerTurn);
-    const columns = turns.flatMap((j) => share.offsets.columns.map((column) => column + j * across));
-    collectors?.open(["column", "all"], place, { rows: [], columns });
-    accumulators.forEach((line, i) => {
-      const rows = share.offsets.rows.map((row) => row + i * m);
-      collectors?.open(["row"], place, { rows, columns });
-      for (let j = 0; j < line.length; j += tilesPerTurn) {
-        // What the turn before has staged must have been read.
-        if (i > 0 || j > 0) barrier();
-        const group = line.slice(j, j + tilesPerTurn);
-        group.forEach((accumulator, t) => {
-          const at = translate(tile({ R: operator.shape.m, C: operator.shape.n }), {
-            C: t * operator.shape.n,
-          });
-          operator.storeD(accumulator, staging, at);
-        });
-        barrier();
-        leave(context, share, collectors, i * m, j * across);
-      }
-      collectors?.close(["row"]);
-    });
-    collectors?.close(["column", "all"]);
-  },
+  run: (context) => stageAndWrite(context, writeCombined),
 };
 
 /** What of the rows staged in a turn one lane writes. */
@@ -157,6 +170,7 @@ function laneShare(context: EpilogueContext, rows: number, columns: number): Lan
 /** Writes the staged rows, which begin `down` and `across` into the warp's tile, to D. */
 function leave(
   context: EpilogueContext,
+  write: WriteAccess,
   { parts, active, along }: LaneShare,
   collectors: Collectors | undefined,
   down: number,
@@ -168,7 +182,7 @@ function leave(
     when(whole, () => {
       for (const part of parts) write(context, collectors, part, at(part));
     }).otherwise(() => {
-      for (const part of parts) writeGuarded(context, collectors, part, at(part), along);
+      for (const part of parts) writeGuarded(context, write, collectors, part, at(part), along);
     });
   });
 }
@@ -185,6 +199,7 @@ function place(
 
 function writeGuarded(
   context: EpilogueContext,
+  write: WriteAccess,
   collectors: Collectors | undefined,
   part: MatrixTile,
   global: MatrixTile,
@@ -211,7 +226,7 @@ function writeGuarded(
 }
 
 /** One access: accumulators from staging, C from memory, the combination, D to memory. */
-function write(
+function writeCombined(
   context: EpilogueContext,
   collectors: Collectors | undefined,
   part: MatrixTile,
@@ -262,7 +277,7 @@ function paired(part: MatrixTile, factor: 0 | 1): MatrixTile {
 }
 
 /** The accumulators of a part, at most 16 bytes an access. */
-function staged(staging: SharedTile, part: MatrixTile): readonly AnyValue[] {
+export function staged(staging: SharedTile, part: MatrixTile): readonly AnyValue[] {
   const { memory, layout, origin, leading } = staging;
   const along: "R" | "C" = part.size.C > 1 ? "C" : "R";
   const count = part.size.R * part.size.C;

@@ -56,6 +56,14 @@ export interface LayoutFacts {
   readonly pure?: boolean;
 }
 
+/** Numbers that lie together as a matrix: all components of each element, one after another, or one component alone. */
+export interface ComponentStream {
+  /** Where the numbers lie, of a matrix that is as many times longer along the major direction as there are components here. */
+  readonly layout: Layout;
+  /** Which components follow each other. */
+  readonly components: readonly number[];
+}
+
 /** One element or several as one access. */
 export type Elements = AnyValue | AnyVector;
 
@@ -81,11 +89,18 @@ export interface Layout {
   counts?(row: Value<I32>, column: Value<I32>, extras: readonly ExtraValue[]): Value<Bool>;
   /** Which K steps count with such a matrix as A and as B; `extras` are the layout's. Every step unless given. */
   readonly steps?: { readonly a: Predicate; readonly b: Predicate };
+  /** How the numbers of elements with several components lie; elements are single numbers unless given. */
+  readonly streams?: readonly ComponentStream[];
 }
 
 /** The facts of a layout. */
 export function factsOf(layout: Layout): LayoutFacts {
   return layout.facts ?? { movement: "registers", widest: 1 };
+}
+
+/** The matrices of numbers that a layout is made of: itself, unless its elements have several components. */
+export function streamsOf(layout: Layout): readonly ComponentStream[] {
+  return layout.streams ?? [{ layout, components: [0] }];
 }
 
 /** Coordinates of a tile's first element. */

@@ -133,6 +133,21 @@ function createDot4(
         });
       });
     },
+    combineAccumulators(target, terms) {
+      target.forEach((row, i) => {
+        row.forEach((cell, j) => {
+          const [first, ...others] = terms.map(({ fragment, sign }) => ({
+            value: fragment[i]![j]!.value,
+            sign,
+          }));
+          const start = first!.sign < 0 ? first!.value.neg() : first!.value;
+          cell.value = others.reduce(
+            (sum, { value, sign }) => (sign < 0 ? sum.sub(value) : sum.add(value)),
+            start,
+          );
+        });
+      });
+    },
     storeD(held, target, tile) {
       const place = { origin: target.origin, leading: target.leading };
       const base = translate(tile, { R: down(), C: across() });

@@ -9,6 +9,7 @@ import { ArgumentError, UnsupportedError } from "../../errors.ts";
 import {
   type AnyValue,
   type AnyVariable,
+  binary,
   byteSize,
   type ElementType,
   type I32,
@@ -67,12 +68,38 @@ export function semiringOperator(semiring: Semiring, shape?: FmaShape): Operator
   return own(`${plain}${lanes}`, (name) => ({
     name,
     ring: semiring === plusTimes,
-    ...(shape === undefined ? { semiring } : {}),
+    ...(shape === undefined
+      ? { semiring, narrowed: (count: number) => narrowedOperator(semiring, own, name, count) }
+      : {}),
     create: (types, facts) => createFma(types, facts, shape ?? defaultShape(facts.subgroup.width), semiring),
   }));
 }
 
 const operators: WeakMap<Semiring, Interner<OperatorFactory>> = new WeakMap();
+
+function narrowedOperator(
+  semiring: Semiring,
+  own: Interner<OperatorFactory>,
+  name: string,
+  count: number,
+): OperatorFactory {
+  return own(`${name} beside ${count - 1}`, () => ({
+    name,
+    ring: semiring === plusTimes,
+    create: (types, facts) =>
+      createFma(types, facts, narrowShape(defaultShape(facts.subgroup.width), count), semiring),
+  }));
+}
+
+/** A lane grid with fewer elements a lane, halved until `count` times as many take no more than those of `shape`. */
+function narrowShape({ rows, columns, ...lanes }: FmaShape, count: number): FmaShape {
+  let held = { rows, columns };
+  while (held.rows * held.columns * count > rows * columns && held.rows * held.columns > 4) {
+    held =
+      held.columns >= held.rows ? { ...held, columns: held.columns / 2 } : { ...held, rows: held.rows / 2 };
+  }
+  return { ...lanes, ...held };
+}
 
 /** The plain operator with its default lane grid. */
 export const fma: OperatorFactory = fmaOperator();
@@ -204,7 +231,28 @@ function createFma(
         }
       });
     },
+    // Operands wait in registers as accumulators do: sums of them are exact as far as sums of those are.
+    combineFactors(target, terms) {
+      target.values = terms[0].fragment.values.map((_, i) =>
+        combined(terms.map(({ fragment, sign }) => ({ value: fragment.values[i], sign }))),
+      );
+    },
+    combineAccumulators(target, terms) {
+      target.forEach((row, i) => {
+        row.forEach((cell, j) => {
+          cell.value = combined(terms.map(({ fragment, sign }) => ({ value: fragment[i][j].value, sign })));
+        });
+      });
+    },
   };
+}
+
+function combined([first, ...others]: readonly {
+  readonly value: AnyValue;
+  readonly sign: number;
+}[]): AnyValue {
+  const start = first.sign < 0 ? first.value.neg() : first.value;
+  return others.reduce((sum, { value, sign }) => binary(sign < 0 ? "sub" : "add", sum, value), start);
 }
 
 /** The first `extent` elements of a tile along one dimension; 1 along the other unless given. */

@@ -14,6 +14,7 @@ import {
   type ElementType,
   type FragmentUse,
   findInstruction,
+  isFloat,
   loadMatrix,
   mma,
   mmaFragment,
@@ -25,7 +26,15 @@ import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import { type Tile, translate } from "../../tile/index.ts";
 import { type Interner, interner } from "../interner.ts";
 import { joined, separate } from "../transforms.ts";
-import type { FragmentTransform, Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
+import { combineFragments } from "./combine.ts";
+import type {
+  FragmentTerm,
+  FragmentTransform,
+  Operator,
+  OperatorFactory,
+  OperatorTypes,
+  SharedTile,
+} from "./operator.ts";
 import { positionIn, sharedType } from "./shared-tile.ts";
 
 /** mma.sync. `wanted` narrows the choice of instruction. */
@@ -124,6 +133,19 @@ function createMma(
     storeD(accumulator, target, tile) {
       accumulator.forEach((held, j) => {
         storeAccumulator(held, target, translate(tile, { C: j * n }));
+      });
+    },
+    // Of integers narrower than a register not even the negative is always there.
+    ...(isFloat(types.a) && isFloat(types.b)
+      ? {
+          combineFactors: (target: AnyFragment, terms: readonly FragmentTerm<AnyFragment>[]) =>
+            combineFragments(target, terms, types.a),
+        }
+      : {}),
+    combineAccumulators(target, terms) {
+      target.forEach((held, j) => {
+        const parts = terms.map(({ fragment, sign }) => ({ fragment: fragment[j], sign }));
+        combineFragments(held, parts, types.accumulator);
       });
     },
   };

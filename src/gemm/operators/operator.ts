@@ -14,6 +14,14 @@ export interface SharedTile {
   readonly leading: number;
   /** First element of the tile in the array: the stage, where there are several. */
   readonly origin: Coordinate;
+  /** Elements between the tile and the next one like it: the planes that hold the components of an algebra's elements. */
+  readonly planeLength?: number;
+}
+
+/** A fragment in a sum: added with sign 1, subtracted with -1. */
+export interface FragmentTerm<F> {
+  readonly fragment: F;
+  readonly sign: number;
 }
 
 /** What happens to an element between shared memory and registers; `at` counts within the block's tile. */
@@ -83,6 +91,17 @@ export interface Operator<FA = unknown, FB = unknown, FC = unknown> {
   readonly opaque: boolean;
   /** Whether the lanes' own arithmetic multiplies, though K goes by more than one step; else that means a matrix instruction. */
   readonly byLanes?: boolean;
+  /**
+   * Sets a fragment of A or of B to a sum of others, rounded to the operand's type. Absent where elements are packed so
+   * narrow that even a negated one may not exist.
+   */
+  combineFactors?(target: FA | FB, terms: readonly FragmentTerm<FA | FB>[]): void;
+  /** Sets an accumulator to a sum of others. */
+  combineAccumulators?(target: FC, terms: readonly FragmentTerm<FC>[]): void;
+  /** Components of an element, each in a plane of its own in shared tiles; elements are single numbers unless said. */
+  readonly components?: number;
+  /** What a tile holds in registers, in fragments of the kind that other operators hold one of. */
+  readonly held?: { readonly accumulators: number; readonly left: number; readonly right: number };
 }
 
 /** Makes an operator for a target; refused with the reason where the target cannot. */
@@ -92,5 +111,9 @@ export interface OperatorFactory {
   readonly ring?: boolean;
   /** What products are made of, where the lanes' own arithmetic makes them in any grid of lanes: then other schedules may, too. */
   readonly semiring?: Semiring;
+  /** Components of an element, for operators over an algebra. */
+  readonly components?: number;
+  /** The same operator with less in each lane, so that `count` accumulators of a tile fit the registers. */
+  narrowed?(count: number): OperatorFactory;
   create(types: OperatorTypes, facts: TargetFacts): Operator;
 }

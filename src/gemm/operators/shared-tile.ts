@@ -3,7 +3,7 @@
  */
 import { UnsupportedError } from "../../errors.ts";
 import { type ElementType, f32, type StorageType, tf32 } from "../../lang/index.ts";
-import type { Coordinate, Tile } from "../../tile/index.ts";
+import { type Coordinate, plus, type Tile } from "../../tile/index.ts";
 import type { SharedTile } from "./operator.ts";
 
 /**
@@ -20,4 +20,9 @@ export function positionIn(source: SharedTile, tile: Tile<"R" | "C">): Coordinat
 /** The type in which operands of a type lie in shared memory: tf32 numbers are f32 there. */
 export function sharedType(type: ElementType): StorageType {
   return type === tf32 ? f32 : (type as StorageType);
+}
+
+/** The plane of a shared tile that holds one component of its elements. */
+export function planeOf(whole: SharedTile, component: number): SharedTile {
+  return { ...whole, origin: plus(whole.origin, component * (whole.planeLength ?? 0)) };
 }

@@ -9,6 +9,7 @@ import {
   byteSize,
   f32,
   findInstruction,
+  isFloat,
   tf32,
   wmma,
   wmmaFragment,
@@ -18,7 +19,8 @@ import {
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import type { Tile } from "../../tile/index.ts";
 import { type Interner, interner } from "../interner.ts";
-import type { Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
+import { combineFragments } from "./combine.ts";
+import type { FragmentTerm, Operator, OperatorFactory, OperatorTypes, SharedTile } from "./operator.ts";
 import { positionIn, sharedType } from "./shared-tile.ts";
 
 interface Operand {
@@ -115,5 +117,15 @@ function createWmma(
         target.leading,
         target.layout.major,
       ),
+    ...(isFloat(types.a) && isFloat(types.b)
+      ? {
+          combineFactors(target: Operand, terms: readonly FragmentTerm<Operand>[]) {
+            target.major = terms[0].fragment.major;
+            const parts = terms.map(({ fragment, sign }) => ({ fragment: fragment.fragment, sign }));
+            combineFragments(target.fragment, parts, types.a);
+          },
+        }
+      : {}),
+    combineAccumulators: (target, terms) => combineFragments(target, terms, types.accumulator),
   };
 }

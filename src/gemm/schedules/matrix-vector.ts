@@ -18,10 +18,18 @@ import {
   sumBytes,
 } from "./matrix-vector-shape.ts";
 import { arithmeticOf } from "./matrix-vector-stream.ts";
-import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
+import {
+  componentsRefusal,
+  type GemmLaunch,
+  type Schedule,
+  tilesOf,
+  type UnscheduledKind,
+} from "./schedule.ts";
 
 function refusal(kind: UnscheduledKind, { problem }: GemmLaunch, facts: TargetFacts): string | undefined {
   if (kind.batch === "grouped") return "the products of a group have sizes of their own";
+  const elements = componentsRefusal(kind);
+  if (elements !== undefined) return elements;
   const vectors = Math.min(problem.m, problem.n);
   if (vectors === 0) return "D has no elements";
   const { type } = kind[streamedOf(problem)];

@@ -7,9 +7,11 @@ import type { TargetFacts } from "../../target/facts.ts";
 import { multistage } from "./assembly.ts";
 import { asyncRefusal } from "./async-copy.ts";
 import { stagedSchedule } from "./register-staged.ts";
-import type { GemmLaunch, Schedule, UnscheduledKind } from "./schedule.ts";
+import { componentsRefusal, type GemmLaunch, type Schedule, type UnscheduledKind } from "./schedule.ts";
 
 function refusal(kind: UnscheduledKind, _: GemmLaunch, facts: TargetFacts): string | undefined {
+  const elements = componentsRefusal(kind);
+  if (elements !== undefined) return elements;
   const operator = kind.operator.create(kind.types, facts);
   const reasons = (["a", "b"] as const).map((operand) => asyncRefusal(kind, operand, operator, facts));
   // With one operand past the registers there is something to gain.

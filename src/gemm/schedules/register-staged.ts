@@ -35,6 +35,7 @@ import { tunedParams } from "../tuned-params.ts";
 import { type Assembly, registerStaged, stagesOf } from "./assembly.ts";
 import type { CopyStep } from "./copy-engine.ts";
 import { groupedWork } from "./grouped-work.ts";
+import { heldRegisters } from "./held-registers.ts";
 import {
   columnsOf,
   type GemmArguments,
@@ -164,6 +165,7 @@ function gemmBody(kind: GemmKind, given: GemmArguments, facts: TargetFacts, asse
       layout: staging.layout,
       leading: staging.leading,
       origin: subgroup.index.mul(perWarp),
+      planeLength: staging.length,
     },
     tilesPerTurn: staging.tiles,
     lane: subgroup.lane,
@@ -187,6 +189,7 @@ function gemmBody(kind: GemmKind, given: GemmArguments, facts: TargetFacts, asse
     width: Math.min(...widths),
     transforms,
     gate: kind.gate,
+    extras,
     steps: kind.steps,
     stepOperands: stepOperands(kind.steps, named),
     collectors: kind.steps.some(({ behaviour }) => behaviour.collects !== undefined)
@@ -233,20 +236,11 @@ const mostHeld = 200;
 /** Whether slices of K are loaded ahead: two buffers of fragments take turns, which must come out even and find room. */
 function isOverlapped(kind: GemmKind, operator: Operator, facts: TargetFacts, assembly: Assembly): boolean {
   const matrices = operator.shape.k > 1 && operator.byLanes !== true;
-  const { block: extents, warps } = kind.params;
-  if (!assembly.asynchronous || !matrices || (extents.k / operator.shape.k) % 2 !== 0) return false;
-  const { shared, shape, types } = operator;
-  const warp = { m: extents.m / warps.m, n: extents.n / warps.n };
-  const fragments = shape.k * (warp.m * shared.a.bits + warp.n * shared.b.bits);
-  const staged = (["a", "b"] as const)
-    .filter((operand) => operandCopy(kind, operand, operator, facts, assembly).throughRegisters !== undefined)
-    .map(
-      (operand) =>
-        (extents[operand === "a" ? "m" : "n"] * extents.k * kind[operand].type.bits) / (warps.m * warps.n),
-    )
-    .reduce((sum, bits) => sum + bits, 0);
-  const bits = warp.m * warp.n * types.accumulator.bits + 2 * fragments + staged;
-  return bits / (32 * facts.subgroup.width) <= mostHeld;
+  if (!assembly.asynchronous || !matrices || (kind.params.block.k / operator.shape.k) % 2 !== 0) return false;
+  const staged = (["a", "b"] as const).filter(
+    (operand) => operandCopy(kind, operand, operator, facts, assembly).throughRegisters !== undefined,
+  );
+  return heldRegisters(kind, operator, { buffers: 2, staged }, facts) <= mostHeld;
 }
 
 /** @throws ArgumentError for stages that an assembly cannot have, or that do not fit */

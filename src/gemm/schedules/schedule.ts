@@ -65,6 +65,14 @@ export interface Schedule {
   describe(kind: GemmKind, facts: TargetFacts): readonly string[];
 }
 
+/** Why a schedule whose way is for single numbers cannot serve elements with several components. */
+export function componentsRefusal({ operator }: UnscheduledKind): string | undefined {
+  const { components = 1 } = operator;
+  return components === 1
+    ? undefined
+    : `elements have ${components} components (${operator.name}), which go to planes of their own through registers`;
+}
+
 /** Tiles of all matrices of D, each as often as K has parts. */
 export function tilesOf({ problem, batch }: GemmLaunch, params: GemmParams): number {
   const { m, n } = problem;

@@ -13,26 +13,40 @@ import { type Assembly, stagesOf } from "./assembly.ts";
 /** Swizzle patterns repeat every eight lines of 16 bytes. */
 const stageAlignment = 128;
 
+/** How a shared tile lies: `length` elements, for each component of its elements. */
+export interface TilePlan {
+  readonly layout: Layout;
+  readonly leading: number;
+  readonly length: number;
+}
+
 /** How the shared tiles of A and B lie, and the bytes that everything takes. */
 export interface SharedPlan {
   readonly stages: number;
-  readonly a: { readonly layout: Layout; readonly leading: number; readonly length: number };
-  readonly b: { readonly layout: Layout; readonly leading: number; readonly length: number };
+  readonly a: TilePlan;
+  readonly b: TilePlan;
   readonly stageBytes: { readonly a: number; readonly b: number };
   /** Of all stages. */
   readonly ringBytes: number;
+}
+
+/** A number of elements that takes a multiple of so many bytes. */
+function wholeAccesses(length: number, type: StorageType, bytes: number): number {
+  const unit = bytes / byteSize(type);
+  return Math.ceil(length / unit) * unit;
 }
 
 export function planShared(kind: GemmKind, operator: Operator, assembly: Assembly): SharedPlan {
   const { m, n, k } = kind.params.block;
   const plan = (operand: "a" | "b", rows: number, columns: number): SharedPlan["a"] => {
     const layout = sharedLayout(kind, operator, operand, [rows, columns], assembly);
-    return { layout, leading: layout.leading(rows, columns), length: layout.length(rows, columns) };
+    const length = wholeAccesses(layout.length(rows, columns), operator.shared[operand], stageAlignment);
+    return { layout, leading: layout.leading(rows, columns), length };
   };
   const a = plan("a", m, k);
   const b = plan("b", k, n);
-  const bytes = (length: number, type: StorageType): number =>
-    Math.ceil((length * byteSize(type)) / stageAlignment) * stageAlignment;
+  const { components = 1 } = operator;
+  const bytes = (length: number, type: StorageType): number => length * byteSize(type) * components;
   const stageBytes = { a: bytes(a.length, operator.shared.a), b: bytes(b.length, operator.shared.b) };
   const stages = stagesOf(kind, assembly);
   return { a, b, stages, stageBytes, ringBytes: stages * (stageBytes.a + stageBytes.b) };
@@ -71,6 +85,7 @@ export function stagingOf(
 ): {
   readonly layout: Layout;
   readonly leading: number;
+  /** Elements of one component of a warp's part. */
   readonly length: number;
   readonly tiles: number;
   readonly bytes: number;
@@ -88,8 +103,8 @@ export function stagingOf(
   for (let tiles = across; ; tiles -= fewest) {
     const rows = operator.shape.m;
     const columns = tiles * operator.shape.n;
-    const length = layout.length(rows, columns);
-    const bytes = Math.ceil((length * byteSize(type)) / 16) * 16 * warps.m * warps.n;
+    const length = wholeAccesses(layout.length(rows, columns), type, 16);
+    const bytes = length * byteSize(type) * (operator.components ?? 1) * warps.m * warps.n;
     if (tiles === fewest || (bytes <= available && across % tiles === 0)) {
       return { layout, leading: layout.leading(rows, columns), length, tiles, bytes };
     }
@@ -104,5 +119,5 @@ export function stageTile(
   length: number,
 ): SharedTile {
   const origin = typeof stage === "number" ? stage * length : stage.mul(length);
-  return { memory, layout: plan.layout, leading: plan.leading, origin };
+  return { memory, layout: plan.layout, leading: plan.leading, origin, planeLength: plan.length };
 }

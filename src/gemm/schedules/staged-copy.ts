@@ -21,11 +21,21 @@ import {
   variables,
   when,
 } from "../../lang/index.ts";
-import { type Tile, translate } from "../../tile/index.ts";
+import { plus, quotient, remainder, times } from "../../tile/coordinate.ts";
+import { type Coordinate, type Tile, tile, translate } from "../../tile/index.ts";
 import type { ElementCoordinates } from "../coordinates.ts";
 import type { ExtraValue } from "../extras.ts";
-import { type Elements, factsOf, type Layout, type MatrixTile } from "../layouts/layout.ts";
+import {
+  type ComponentStream,
+  type Elements,
+  factsOf,
+  firstElement,
+  type Layout,
+  type MatrixTile,
+  streamsOf,
+} from "../layouts/layout.ts";
 import type { SharedTile } from "../operators/operator.ts";
+import { planeOf } from "../operators/shared-tile.ts";
 import { convertedRuns, joined, separate, type Transform } from "../transforms.ts";
 import { type CopyEngine, type CopyOptions, type CopyStep, shareOf } from "./copy-engine.ts";
 
@@ -36,15 +46,46 @@ export interface StagedCopyOptions extends CopyOptions {
   readonly outside: number;
 }
 
-/** A copy in two halves. */
+/** A copy in two halves, of all components of the matrix's elements. */
 export class StagedCopy implements CopyEngine {
   readonly asynchronous: boolean = false;
+  readonly #streams: readonly StreamCopy[];
+
+  constructor(options: StagedCopyOptions) {
+    this.#streams = streamsOf(options.layout).map((stream) => new StreamCopy(options, stream));
+  }
+
+  issue({ row, column, whole }: CopyStep): void {
+    const inside = whole();
+    for (const stream of this.#streams) stream.fetch(row, column, inside);
+  }
+
+  issueInner(step: CopyStep, part: number): void {
+    if (part === 0) this.issue(step);
+  }
+
+  arrive({ target, row, column }: CopyStep): void {
+    for (const stream of this.#streams) stream.store(target, row, column);
+  }
+}
+
+/**
+ * The copy of one stream: a matrix of numbers, `components.length` times as long along the major direction as there are
+ * elements. Tiles and positions are the numbers' own; elements get their coordinates back for transforms and when they are
+ * stored, each component to its plane of the shared tile.
+ */
+class StreamCopy {
+  private readonly options: StreamOptions;
+  readonly #components: readonly number[];
   readonly #subTiles: readonly Tile<"R" | "C">[];
   readonly #staging: AnyFragment;
   /** Threads beyond the sub-tiles have nothing to do. */
   readonly #active: Condition;
 
-  constructor(private readonly options: StagedCopyOptions) {
+  constructor(elements: StagedCopyOptions, { layout, components }: ComponentStream) {
+    const options = streamOptions(elements, layout, components.length);
+    this.options = options;
+    this.#components = components;
     const { width, type, outside } = options;
     const { parts, active } = shareOf(options);
     this.#subTiles = parts;
@@ -53,20 +94,8 @@ export class StagedCopy implements CopyEngine {
     if (active !== true) this.#staging.fill(outside);
   }
 
-  issue({ row, column, whole }: CopyStep): void {
-    this.fetch(row, column, whole());
-  }
-
-  issueInner({ row, column, whole }: CopyStep, part: number): void {
-    if (part === 0) this.fetch(row, column, whole());
-  }
-
-  arrive({ target, row, column }: CopyStep): void {
-    this.store(target, row, column);
-  }
-
-  /** Starts loading the tile that begins at (row, column). `whole` promises that all of it lies inside the matrix. */
-  fetch(row: Value<I32>, column: Value<I32>, whole: Condition): void {
+  fetch(elementRow: Value<I32>, elementColumn: Value<I32>, whole: Condition): void {
+    const [row, column] = this.#numbers(elementRow, elementColumn);
     when(this.#active, () => {
       when(whole, () => {
         this.#subTiles.forEach((part, i) => {
@@ -133,13 +162,26 @@ export class StagedCopy implements CopyEngine {
     return down.and(across);
   }
 
-  /** Transforms what was fetched from (row, column) and stores it to the shared tile. */
-  store(target: SharedTile, row: Value<I32>, column: Value<I32>): void {
+  /** Position of an element's first number. */
+  #numbers(row: Value<I32>, column: Value<I32>): readonly [Value<I32>, Value<I32>] {
+    const { length } = this.#components;
+    if (length === 1) return [row, column];
+    return this.options.layout.major === "row" ? [row, column.mul(length)] : [row.mul(length), column];
+  }
+
+  store(whole: SharedTile, elementRow: Value<I32>, elementColumn: Value<I32>): void {
+    const [row, column] = this.#numbers(elementRow, elementColumn);
     const along = this.options.layout.major === "row" ? "C" : "R";
+    const target = planeOf(whole, this.#components[0]);
     when(this.#active, () => {
       this.#subTiles.forEach((part, i) => {
+        const runs = this.#transformed(translate(part, { R: row, C: column }), i, target.memory.type);
+        if (this.#components.length > 1) {
+          storeComponents(whole, part, along, this.#components.length, runs.flatMap(separate));
+          return;
+        }
         let stored = 0;
-        for (const run of this.#transformed(translate(part, { R: row, C: column }), i, target.memory.type)) {
+        for (const run of runs) {
           const length = separate(run).length;
           const size = along === "C" ? { R: 1, C: length } : { R: length, C: 1 };
           storeRun(target, translate(part, { [along]: stored } as never).resize(size) as never, run);
@@ -151,17 +193,85 @@ export class StagedCopy implements CopyEngine {
 
   /** The elements of one access in the shared tile's type: one run, or several where that type is wider. */
   #transformed(part: Tile<"R" | "C">, i: number, type: StorageType): readonly Elements[] {
-    const { layout, transform, rows, columns, outside, extras } = this.options;
+    const { layout, transform, outside, extras, elements } = this.options;
+    const { rows, columns } = elements;
     const held = this.#staging.register(i);
     if (transform === undefined) return held.type === type ? [held] : convertedRuns(separate(held), type);
     const along = layout.major === "row" ? "C" : "R";
     const values = separate(held).map((value, e) => {
       const moved = translate(part, { [along]: e } as never) as Tile<"R" | "C">;
-      const at = { row: moved.origin("R") as Value<I32>, column: moved.origin("C") as Value<I32> };
+      const at = firstElement(elementTile(moved, along, this.#components.length));
       const inside = counting(at, rows, columns, layout, extras);
       return maskOutside(transform(value, at), inside, outside);
     });
     return convertedRuns(values, type);
+  }
+}
+
+/** The options of a stream: extents in numbers. */
+function streamOptions(elements: StagedCopyOptions, layout: Layout, components: number): StreamOptions {
+  if (components === 1) return { ...elements, layout, elements };
+  const { rows, columns, tile: extents } = elements;
+  const longer =
+    layout.major === "row"
+      ? { columns: columns.mul(components), tile: { ...extents, columns: extents.columns * components } }
+      : { rows: rows.mul(components), tile: { ...extents, rows: extents.rows * components } };
+  return { ...elements, ...longer, layout, elements };
+}
+
+/** The options of one stream, and those of the matrix whose elements it holds. */
+interface StreamOptions extends StagedCopyOptions {
+  readonly elements: StagedCopyOptions;
+}
+
+/** Where the element with a number of a stream is. */
+function elementTile(at: MatrixTile, along: "R" | "C", components: number): MatrixTile {
+  const single = at.resize({ R: 1, C: 1 }) as MatrixTile;
+  if (components === 1) return single;
+  const other = along === "R" ? "C" : "R";
+  const moved = (from: Readonly<Record<"R" | "C", Coordinate>>): never =>
+    ({ [along]: quotient(from[along], components), [other]: from[other] }) as never;
+  // Where an access begins with an element, base and offset both do; else only their sum tells the element.
+  const apart = (at.offset[along] as number) % components === 0;
+  const origin = { [along]: at.origin(along), [other]: at.origin(other) } as Record<"R" | "C", Coordinate>;
+  return (
+    apart
+      ? translate(translate(tile({ R: 1, C: 1 }), moved(at.base)), moved(at.offset))
+      : translate(tile({ R: 1, C: 1 }), moved(origin))
+  ) as MatrixTile;
+}
+
+/**
+ * Stores the numbers of one access, in element order, each component to its plane: neighbours together where the access
+ * holds whole elements, else one by one.
+ */
+function storeComponents(
+  target: SharedTile,
+  part: MatrixTile,
+  along: "R" | "C",
+  components: number,
+  numbers: readonly AnyValue[],
+): void {
+  const { type } = target.memory;
+  if (numbers.length % components !== 0) {
+    numbers.forEach((number, e) => {
+      const at = translate(part, { [along]: e } as never) as MatrixTile;
+      const component = remainder(at.origin(along), components);
+      const plane = plus(target.origin, times(component, target.planeLength ?? 0));
+      storeRun({ ...target, origin: plane }, elementTile(at, along, components), number);
+    });
+    return;
+  }
+  for (let component = 0; component < components; component++) {
+    const own = numbers.filter((_, e) => e % components === component);
+    let stored = 0;
+    for (const run of convertedRuns(own, type)) {
+      const { length } = separate(run);
+      const size = along === "C" ? { R: 1, C: length } : { R: length, C: 1 };
+      const first = translate(elementTile(part, along, components), { [along]: stored } as never);
+      storeRun(planeOf(target, component), first.resize(size) as MatrixTile, run);
+      stored += length;
+    }
   }
 }
 

@@ -6,7 +6,13 @@ import { defaultEpilogue } from "../epilogues/epilogue.ts";
 import { factsOf, rowMajor } from "../layouts/layout.ts";
 import type { GemmParams } from "../params.ts";
 import { withSplit } from "../split.ts";
-import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
+import {
+  componentsRefusal,
+  type GemmLaunch,
+  type Schedule,
+  tilesOf,
+  type UnscheduledKind,
+} from "./schedule.ts";
 import { warpgroupArguments } from "./warpgroup-interface.ts";
 import { warpgroupKernel } from "./warpgroup-kernel.ts";
 import { rewritingWarps } from "./warpgroup-rewriting.ts";
@@ -28,6 +34,8 @@ import { warpgroupParts } from "./warpgroup-store.ts";
 function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): string | undefined {
   if (facts.warpgroupMma.length === 0 || !facts.bulkCopy)
     return "the target has no warpgroup products or tensor maps";
+  const elements = componentsRefusal(kind);
+  if (elements !== undefined) return elements;
   const instruction = instructionOf(kind, facts);
   const { a, b, accumulator } = kind.types;
   if (instruction === undefined)
