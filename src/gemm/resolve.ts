@@ -125,12 +125,10 @@ export const schedules: readonly Schedule[] = [
 ];
 
 /** The fastest operator that the target has for these types and that takes operands and transforms. */
-function defaultOperator({ types, device, a, b }: Problem, transforms: Transforms = {}): OperatorFactory {
+function defaultOperator({ types, device }: Problem, transforms: Transforms = {}): OperatorFactory {
   if (hasMma(types, device.facts)) return mmaSync;
   const inRegisters = transforms.a?.sharedToRegister ?? transforms.b?.sharedToRegister;
-  // Targets with wmma alone store parts of words in a way that its loads cannot read.
-  const wholeWords = [a, b].every(({ alignment }) => alignment >= 4);
-  if (hasWmma(types, device.facts) && wholeWords && inRegisters === undefined) return wmmaSync;
+  if (hasWmma(types, device.facts) && inRegisters === undefined) return wmmaSync;
   return hasDot4(types, device.facts) ? dot4Packed : fma;
 }
 

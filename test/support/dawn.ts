@@ -50,15 +50,15 @@ export async function validate(
 }
 
 /**
- * A simulator that imitates the null backend's adapter and has each kernel judged by Dawn before running it: numbers from
- * the one, validity from the other.
+ * A simulator that imitates the null backend's adapter, or one of the facts given, and has each kernel judged by Dawn before
+ * running it: numbers from the one, validity from the other.
  */
-export function judgedSimulator(backend: WebgpuBackend): Device {
-  const simulator = createSimulatorBackend({ imitate: backend.facts, checks: false });
+export function judgedSimulator(backend: WebgpuBackend, facts: WebGpuFacts = backend.facts): Device {
+  const simulator = createSimulatorBackend({ imitate: facts, checks: false });
   const compiler = createCompiler(simulator, simulator.mode);
   return createDevice(simulator, {
     async compile(kernel, options) {
-      await validate(backend, kernel);
+      await validate(backend, kernel, facts);
       return compiler.compile(kernel, options);
     },
   });

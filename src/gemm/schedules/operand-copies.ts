@@ -5,6 +5,7 @@ import { block, byteSize } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import type { ExtrasOf, ExtraValue } from "../extras.ts";
 import { accessWidth, type GemmKind } from "../kind.ts";
+import { streamsOf } from "../layouts/layout.ts";
 import type { Operator } from "../operators/operator.ts";
 import type { Transforms } from "../transforms.ts";
 import type { Assembly } from "./assembly.ts";
@@ -29,14 +30,8 @@ export function operandCopy(
   facts: TargetFacts,
   assembly: Assembly,
 ): OperandCopy {
-  const { m, n, k } = kind.params.block;
   const { layout, type } = kind[operand];
-  const alongK = layout.major === (operand === "a" ? "row" : "column");
-  const width = accessWidth(
-    kind[operand],
-    alongK ? k : operand === "a" ? m : n,
-    kind.params.copies?.[operand],
-  );
+  const width = accessWidth(kind[operand], lineOf(kind, operand), kind.params.copies?.[operand]);
   if (!assembly.asynchronous)
     return { width, throughRegisters: `${assembly.name} has no asynchronous copies` };
   const reason = asyncRefusal(kind, operand, operator, facts);
@@ -48,6 +43,22 @@ export function operandCopy(
     width,
     throughRegisters: `the tile leaves ${operand.toUpperCase()} only ${together} elements an access`,
   };
+}
+
+/** Elements that a thread brings through registers at a time: a whole word of the shared tile, where it lies the same way. */
+function registerRun(kind: GemmKind, operand: "a" | "b", operator: Operator, width: number): number {
+  const { layout } = kind[operand];
+  const numbers = streamsOf(layout).every(({ components }) => components.length === 1);
+  if (!numbers || operator.sharedMajor(operand, layout.major) !== layout.major) return width;
+  const run = Math.max(width, 32 / operator.shared[operand].bits);
+  return lineOf(kind, operand) % run === 0 ? run : width;
+}
+
+/** Elements of a block's tile that are neighbours in memory. */
+function lineOf({ params, ...kind }: GemmKind, operand: "a" | "b"): number {
+  const { m, n, k } = params.block;
+  const alongK = kind[operand].layout.major === (operand === "a" ? "row" : "column");
+  return alongK ? k : operand === "a" ? m : n;
 }
 
 /** What engines work with inside the kernel. */
@@ -90,7 +101,8 @@ export function copyEngines(
     const options = { ...matrix, layout, type, extras: extras[operand] ?? [], width, threads: block.size };
     if (throughRegisters === undefined) return new AsyncCopy(options);
     const transform = transforms[operand]?.globalToShared;
-    return new StagedCopy({ ...options, transform, outside: operator.outside ?? 0 });
+    const run = registerRun(kind, operand, operator, width);
+    return new StagedCopy({ ...options, transform, run, outside: operator.outside ?? 0 });
   };
   return {
     a: engine("a", {

@@ -4,6 +4,9 @@
  * `fetch` starts the loads of a tile; `store` transforms what has arrived and puts it into shared memory. What lies outside
  * the matrix becomes zero (or what the operator wants there), after the transform: it then contributes nothing, whatever
  * the transform makes of it.
+ *
+ * A thread brings at least a word of the shared tile, if need be by several accesses to global memory: single 8- or 16-bit
+ * stores would be more of them, and on targets whose memory is made of words they would be exchanges.
  */
 import {
   type AnyFragment,
@@ -32,6 +35,7 @@ import {
   firstElement,
   type Layout,
   type MatrixTile,
+  runOf,
   streamsOf,
 } from "../layouts/layout.ts";
 import type { SharedTile } from "../operators/operator.ts";
@@ -42,6 +46,8 @@ import { type CopyEngine, type CopyOptions, type CopyStep, shareOf } from "./cop
 /** What a register-staged copy moves, and what becomes of it on the way. */
 export interface StagedCopyOptions extends CopyOptions {
   readonly transform: Transform | undefined;
+  /** Neighbours that a thread brings together, a multiple of `width`. */
+  readonly run: number;
   /** What elements beyond the matrix count as. */
   readonly outside: number;
 }
@@ -86,11 +92,11 @@ class StreamCopy {
     const options = streamOptions(elements, layout, components.length);
     this.options = options;
     this.#components = components;
-    const { width, type, outside } = options;
-    const { parts, active } = shareOf(options);
+    const { run, type, outside } = options;
+    const { parts, active } = shareOf({ ...options, width: run });
     this.#subTiles = parts;
     this.#active = active;
-    this.#staging = new Fragment(type, width as Lanes, parts.length, undefined, "staging");
+    this.#staging = new Fragment(type, run as Lanes, parts.length, undefined, "staging");
     if (active !== true) this.#staging.fill(outside);
   }
 
@@ -110,23 +116,33 @@ class StreamCopy {
     });
   }
 
-  /** One access near the edge: whole where it fits, else element by element. */
+  /** The elements of a tile, in one access or several. */
   #load(at: MatrixTile): Elements {
-    const { source, layout, leading, extras, outside } = this.options;
-    return layout.load(source as GlobalArray<StorageType>, { origin: 0, leading, extras, zero: outside }, at);
+    const { source, layout, leading, extras, outside, width } = this.options;
+    const place = { origin: 0, leading, extras, zero: outside };
+    const access = (part: MatrixTile): Elements =>
+      layout.load(source as GlobalArray<StorageType>, place, part);
+    const { count, along } = runOf(at);
+    if (count <= width) return access(at);
+    const size = along === "C" ? { R: 1, C: width } : { R: width, C: 1 };
+    const pieces = Array.from({ length: count / width }, (_, i) =>
+      access(translate(at, { [along]: i * width } as never).resize(size) as MatrixTile),
+    );
+    return joined(pieces.flatMap(separate));
   }
 
+  /** A run near the edge: whole where it fits, else element by element. */
   #fetchGuarded(part: Tile<"R" | "C">, i: number): void {
-    const { type, layout, width, outside } = this.options;
+    const { type, layout, run, outside } = this.options;
     const along = layout.major === "row" ? "C" : "R";
-    when(this.#loadable(part, along, width - 1), () => {
+    when(this.#loadable(part, along, run - 1), () => {
       this.#staging.setRegister(i, this.#load(part));
     }).otherwise(() => {
-      if (width === 1) {
+      if (run === 1) {
         this.#staging.setRegister(i, outside);
         return;
       }
-      const values = variables(type, width, outside);
+      const values = variables(type, run, outside);
       values.forEach((value, e) => {
         const single = translate(part, { [along]: e } as never).resize({ R: 1, C: 1 }) as Tile<"R" | "C">;
         when(this.#inside(single, along, 0), () => {
@@ -138,14 +154,15 @@ class StreamCopy {
   }
 
   /**
-   * Whether a run can be loaded as one access: when all of it lies inside the matrix, or when it runs over the edge of M
-   * or N into the rest of its line, which is there for all lines but the last. What is read there reaches only rows or
-   * columns of D that do not exist.
+   * Whether a run can be loaded whole: when all of it lies inside the matrix, or when it is one access and runs over the
+   * edge of M or N into the rest of its line, which is there for all lines but the last. What is read there reaches only
+   * rows or columns of D that do not exist.
    */
   #loadable(part: Tile<"R" | "C">, along: "R" | "C", last: number): Value<Bool> {
     const inside = this.#inside(part, along, last);
-    const { rows, columns, layout } = this.options;
-    if (last === 0 || along === this.options.depth || factsOf(layout).movement !== "box") return inside;
+    const { rows, columns, layout, depth, run, width } = this.options;
+    // Lines are at least as far apart as an access is wide, but not as a run of several.
+    if (run === 1 || run > width || along === depth || factsOf(layout).movement !== "box") return inside;
     const start = part.origin(along) as Value<I32>;
     const line = part.origin(along === "R" ? "C" : "R") as Value<I32>;
     const [extent, lines] = along === "R" ? [rows, columns] : [columns, rows];
