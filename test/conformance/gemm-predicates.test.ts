@@ -1,11 +1,12 @@
 import { type Device, f16, f32 } from "tilewright";
-import { everyStep, fmaOperator, type GemmOptions, mmaSync, type Predicate, wmmaSync } from "tilewright/gemm";
+import { everyStep, type GemmOptions, type Predicate } from "tilewright/gemm";
 import { select } from "tilewright/lang";
 import { openSimulator } from "tilewright/simulator";
 import { describe, expect, it } from "vitest";
 import { kernelOf } from "../../src/gemm/identity.ts";
 import { resolve } from "../../src/gemm/resolve.ts";
 import { checkGemm, type GemmCase } from "./gemm-cases.ts";
+import { operatorsFor } from "./gemm-table.ts";
 import { onEveryDevice } from "./table.ts";
 
 /** The K step of these tests. */
@@ -70,11 +71,7 @@ onEveryDevice((device) => {
             predicate.name === "lower triangle" ? select(column.le(row), x, x.mul(0)) : x,
         },
       } satisfies GemmOptions["transforms"];
-      for (const operator of [
-        mmaSync,
-        wmmaSync,
-        fmaOperator({ laneRows: 4, laneColumns: 8, rows: 4, columns: 4 }),
-      ]) {
+      for (const operator of Object.values(operatorsFor({ a: f16, b: f16 }, device().facts))) {
         const test: Omit<GemmCase, "m" | "n" | "k"> = {
           a: f16,
           d: f32,

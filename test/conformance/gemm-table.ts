@@ -207,7 +207,7 @@ export function diagonalTable(): ReadonlyMap<TypeRow, readonly TableRow[]> {
 
 /** The operators that a target has for types, the default aside. */
 export function operatorsFor(
-  { a, b, ...choices }: TypeRow,
+  { a, b, ...choices }: Omit<TypeRow, "name" | "d">,
   facts: TargetFacts,
 ): Readonly<Record<string, OperatorFactory>> {
   const types: OperatorTypes = operatorTypes(a, b, choices);

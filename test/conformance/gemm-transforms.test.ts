@@ -1,8 +1,8 @@
 import { f16, f32, i8, i32, type StorageType } from "tilewright";
-import { mmaSync, type OperatorFactory, type Transform, type Transforms, wmmaSync } from "tilewright/gemm";
+import { type OperatorFactory, type Transform, type Transforms, wmmaSync } from "tilewright/gemm";
 import { describe, expect, it } from "vitest";
 import { checkGemm, type GemmCase, pairwise } from "./gemm-cases.ts";
-import { layouts, plain } from "./gemm-table.ts";
+import { layouts, operatorsFor, plain } from "./gemm-table.ts";
 import { onEveryDevice } from "./table.ts";
 
 /** Depends on value, row and column, and makes something of zero; in f32, so that only the result is rounded. */
@@ -55,7 +55,7 @@ onEveryDevice((device) => {
       async (...stream) => {
         const rows = pairwise({
           layout: layouts,
-          operator: [mmaSync, plain, wmmaSync],
+          operator: Object.values(operatorsFor({ a: f16, b: f16 }, device().facts)),
           size: sizes,
           columnMajorD: [false, true],
           padding: [0, 1],
@@ -107,7 +107,7 @@ onEveryDevice((device) => {
 
   it("all eight at once", async () => {
     const half: Transform = (x) => x.to(f32).mul(0.5);
-    for (const operator of [mmaSync, plain]) {
+    for (const operator of [undefined, plain]) {
       const map = (x: number, row: number, column: number): number => bent(x, row, column) * 0.5;
       const both = { globalToShared: bend, sharedToRegister: half };
       await checkGemm(device(), {
@@ -122,7 +122,7 @@ onEveryDevice((device) => {
         mapC: map,
         mapD: map,
         options: {
-          operator: operator === mmaSync ? undefined : operator,
+          ...(operator === undefined ? {} : { operator }),
           transforms: { a: both, b: both, c: both, d: { registerToShared: bend, sharedToGlobal: half } },
         },
       });

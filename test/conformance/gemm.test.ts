@@ -10,13 +10,13 @@ import {
   multiplies,
   pairwiseTable,
   type TableRow,
+  type TypeRow,
   thoroughRows,
   typeRows,
 } from "./gemm-table.ts";
 import { onEveryDevice } from "./table.ts";
 
 const soak = process.env.TILEWRIGHT_SOAK === "1";
-const minutes = 60_000;
 
 onEveryDevice((device, kind) => {
   const run = async (rows: readonly TableRow[]): Promise<void> => {
@@ -24,25 +24,30 @@ onEveryDevice((device, kind) => {
       await checkGemm(device(), caseOf(row, device().facts), seed + 1);
   };
 
+  /** A test for each row of types that the device can multiply. */
+  const overTypes = (body: (types: TypeRow) => Promise<void>, minutes: number): void => {
+    it.for(typeRows)("$name", { timeout: minutes * 60_000 }, async (types, { skip }) => {
+      skip(!multiplies(types, device().facts), "the target has no arithmetic for it");
+      await body(types);
+    });
+  };
+
   describe("gemm over types, majorness, operators, sizes, padding, factors and D's order", () => {
     const table = pairwiseTable();
-    it.for(typeRows)("$name", { timeout: 5 * minutes }, async (types, { skip }) => {
-      skip(!multiplies(types, device().facts), "the target has no arithmetic for it");
-      await run(table.get(types)!);
-    });
+    overTypes((types) => run(table.get(types)!), 5);
   });
 
   describe.runIf(soak)("every pair of columns for each row of types", () => {
-    it.each(typeRows)("$name", async (types) => run(thoroughRows(types, Date.now() % 2 ** 31)), 60 * minutes);
+    overTypes((types) => run(thoroughRows(types, Date.now() % 2 ** 31)), 60);
   });
 
   describe.runIf(soak)("every triple of sizes", () => {
-    it.each(typeRows)("$name", async (types) => run(cubeRows(types)), 60 * minutes);
+    overTypes((types) => run(cubeRows(types)), 60);
   });
 
   describe.runIf(kind !== "simulator")("large sizes", () => {
     const table = diagonalTable();
-    it.each(typeRows)("$name", async (types) => run(table.get(types)!), 20 * minutes);
+    overTypes((types) => run(table.get(types)!), 20);
   });
 
   describe("modules", () => {

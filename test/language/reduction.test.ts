@@ -14,16 +14,18 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a +
 /** Small whole numbers add up exactly in any order. */
 const wholeNumbers = (count: number): number[] => integers(count, count, -50, 50);
 
+/** In the widest float that the device computes in. */
 async function checkBlocks(device: Device, width: number): Promise<void> {
+  const type = device.facts.arithmetic.has("f64") ? f64 : f32;
   for (const threads of [width, 4 * width, 256]) {
-    const kernel = blockSums(f64, threads);
+    const kernel = blockSums(type, threads);
     for (const count of [1, threads - 1, threads, threads + 1, 3 * threads + 5, 1000]) {
       const x = wholeNumbers(count);
-      const partial = poisoned(device, f64, [3]);
-      await device.run(kernel, { blocks: 3, args: { x: device.array(f64, [count], x), partial } });
-      const total = poisoned(device, f64, [1]);
+      const partial = poisoned(device, type, [3]);
+      await device.run(kernel, { blocks: 3, args: { x: device.array(type, [count], x), partial } });
+      const total = poisoned(device, type, [1]);
       await device.run(kernel, { blocks: 1, args: { x: partial, partial: total } });
-      expect(await total.read(), `${count} elements, ${threads} threads`).toEqual(Float64Array.of(sum(x)));
+      expect([...(await total.read())], `${count} elements, ${threads} threads`).toEqual([sum(x)]);
     }
   }
 }
@@ -64,7 +66,10 @@ describe("sums on every device", () => {
   onEveryDevice((device) => {
     it("are right", { timeout: 120_000 }, async () => {
       await checkBlocks(device(), device().facts.subgroup.width);
-      await checkTotal(device());
+      // The last block can only add up what the others left where a fence orders it.
+      const total = checkTotal(device());
+      if (device().facts.language === "wgsl") await expect(total).rejects.toThrow("WGSL has no fence");
+      else await total;
     });
   });
 });
