@@ -11,8 +11,10 @@ import {
   type BarrierArray,
   type Bool,
   type Condition,
+  constant,
   type I32,
   i32,
+  namedBarrier,
   select,
   subgroup,
   thread,
@@ -30,7 +32,7 @@ import type { MatrixInstruction } from "../../target/facts.ts";
 import type { GemmKind } from "../kind.ts";
 import type { StagedOperand } from "./warpgroup-operands.ts";
 import { type ElementChange, RegisterOperand } from "./warpgroup-registers.ts";
-import { kMajor, passageOf, threadsPerGroup } from "./warpgroup-shape.ts";
+import { groupRows, kMajor, passageOf, threadsPerGroup } from "./warpgroup-shape.ts";
 
 /** Position in the ring, kept by each role for itself. */
 export class RingPosition {
@@ -124,6 +126,27 @@ function multiply(
   }
 }
 
+/** Named barriers 1 and 2 are the results'; these say whose turn it is. */
+const firstTurn = 3;
+
+/**
+ * Two warpgroups taking turns to start products, as FlashAttention-3 orders its warpgroups: without, both wait for the
+ * matrix unit together and then leave it idle together while they load.
+ */
+class Turns {
+  constructor(private readonly group: Value<I32>) {
+    when(group.eq(1), () => namedBarrier.arrive(firstTurn, 2 * threadsPerGroup));
+  }
+  /** Waits for the warpgroup's turn. */
+  take(): void {
+    namedBarrier.sync(this.group.add(firstTurn), 2 * threadsPerGroup);
+  }
+  /** The other's turn. */
+  pass(): void {
+    namedBarrier.arrive(constant(i32, firstTurn + 1).sub(this.group), 2 * threadsPerGroup);
+  }
+}
+
 /** The thread that speaks for its warpgroup, whose products end as one. */
 function isLeader(): Value<Bool> {
   return thread.index.floorMod(threadsPerGroup).eq(0);
@@ -178,9 +201,11 @@ class SharedMainloop implements Mainloop {
 class RegisterMainloop implements Mainloop {
   readonly accumulator: AnyFragment;
   readonly #registers: RegisterOperand;
+  readonly #turns: Turns | undefined;
 
   constructor(private readonly context: MainloopContext) {
-    const { kind, instruction, a } = context;
+    const { kind, instruction, a, group } = context;
+    this.#turns = kind.params.block.m > groupRows ? new Turns(group) : undefined;
     this.accumulator = warpgroupFragment(instruction, "accumulator");
     this.#registers = new RegisterOperand({
       instruction,
@@ -203,12 +228,14 @@ class RegisterMainloop implements Mainloop {
       const depth = step.mul(depthOfStep);
       const edge = depth.add(depthOfStep).gt(k);
       this.#registers.load(a.rowsOf(stage, group), change, { row, depth, edge });
+      // Either way all lanes have loaded before one of them says so.
+      if (this.#turns === undefined) subgroup.barrier();
+      else this.#turns.take();
       warpgroupFence();
       multiply(context, accumulator, stage, later, this.#registers.slices);
       warpgroupCommit();
+      this.#turns?.pass();
       warpgroupWait(0);
-      // All lanes have loaded before one of them says so.
-      subgroup.barrier();
       release(context, leader, stage);
       position.advance();
     });
