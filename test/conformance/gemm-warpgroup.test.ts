@@ -115,6 +115,9 @@ onEveryDevice((device, kind) => {
         const size = { m: 65, n, k: 16, lineMultiple: 8, padding: 8 };
         await checkGemm(device(), { ...size, a: f16, d, options: { schedule: "warpgroup" } });
       }
+      const params = { block: { m: 128, n: 192, k: 64 }, warps: { m: 8, n: 1 }, groupRows: 2 };
+      const wide = { m: 130, n: 200, k: 72, lineMultiple: 8, padding: 8 };
+      await checkGemm(device(), { ...wide, a: f16, d, options: { schedule: "warpgroup", params } });
     });
 
     for (const one of cases) {

@@ -71,15 +71,16 @@ function operandRefusal(kind: UnscheduledKind, name: "a" | "b"): string | undefi
 /** Tile shapes, largest first. */
 const shapes = [
   { m: 128, n: 256 },
+  { m: 128, n: 192 },
   { m: 128, n: 128 },
   { m: 128, n: 64 },
 ] as const;
 
 /** Tile shapes where a lane holds two sets of sums. */
-const promotedShapes = [{ m: 128, n: 192 }, ...shapes.slice(1)] as const;
+const promotedShapes = shapes.slice(1);
 
-/** Columns of a tile that would take as long as the loads of its rows of A, about. */
-const columnsOfRows = 12;
+/** Columns of a tile that would take as long as the loads of its rows of A, and what else is done once a tile, about. */
+const columnsOfRows = 32;
 
 /** Elements of K below which the kernel that adds parts takes longer than they save. */
 const shortestDivided = 2048;
@@ -90,12 +91,10 @@ function params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): 
   const tiles = (shape: { readonly m: number; readonly n: number }): number =>
     tilesOf(launch, { block: { ...shape, k: depth }, warps: { m: 8, n: 1 }, groupRows: 16 });
   // The width of the tiles that each multiprocessor computes in turn, beside the rows that it loads for each.
-  const time = (shape: (typeof promotedShapes)[number]): number =>
+  const time = (shape: (typeof shapes)[number]): number =>
     Math.ceil(tiles(shape) / multiprocessors) * (shape.n + columnsOfRows);
-  const { m: rows, n: columns } =
-    kind.types.promotionInterval === undefined
-      ? (shapes.find((shape) => tiles(shape) * 2 > multiprocessors) ?? shapes[2])
-      : promotedShapes.reduce((best, shape) => (time(shape) < time(best) ? shape : best));
+  const possible = kind.types.promotionInterval === undefined ? shapes : promotedShapes;
+  const { m: rows, n: columns } = possible.reduce((best, shape) => (time(shape) < time(best) ? shape : best));
   const whole = {
     block: { m: rows, n: columns, k: depth },
     warps: { m: (rows / groupRows) * 4, n: 1 },
