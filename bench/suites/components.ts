@@ -3,7 +3,12 @@
  * how much of the plain product's rate is left; for matrices of which less counts it says how much sooner they are done.
  */
 import {
+  type Algebra,
+  algebraMatrix,
   bias,
+  complex,
+  complex3m,
+  dual,
   type GemmOptions,
   type GemmPlan,
   maxPlus,
@@ -56,12 +61,18 @@ const components: readonly Component[] = [
 
 const distinct = 1_000_003;
 
-function square(device: Device, type: StorageType, size: number, seed: number): DeviceArray {
+function square(
+  device: Device,
+  type: StorageType,
+  size: number,
+  seed: number,
+  components: readonly number[] = [],
+): DeviceArray {
   const values = normalValues(distinct, seed);
-  const host = new Float32Array(size * size);
+  const host = new Float32Array(size * size * (components[0] ?? 1));
   for (let i = 0; i < host.length; i += distinct)
     host.set(values.subarray(0, Math.min(distinct, host.length - i)), i);
-  return device.array(type, [size, size], host);
+  return device.array(type, [size, size, ...components], host);
 }
 
 function contender(name: string, role: Contender["role"], plan: GemmPlan): Contender {
@@ -116,10 +127,44 @@ function semiring(backend: CudaBackend, size: number): WorkItem {
   };
 }
 
+/** A product over an algebra beside the real one of the same schedule: a quarter of its rate is the time of four products. */
+function overAlgebra(
+  backend: CudaBackend,
+  size: number,
+  type: typeof f16 | typeof f32,
+  algebra: Algebra,
+): WorkItem {
+  return {
+    id: `${algebra.name} ${type.name} ${size} x ${size} x ${size}`,
+    operations: 2 * size ** 3,
+    limit: type.name,
+    prepare: async () => {
+      const device = createDevice(backend, createCompiler(backend), []);
+      const [a, b] = [1, 2].map((seed) => square(device, type, size, seed));
+      const [x, y] = [3, 4].map((seed) => square(device, type, size, seed, [algebra.dimension]));
+      const plain = await planGemm(a!, b!, { schedule: "register-staged" });
+      const plan = await planGemm(algebraMatrix(algebra, x!), algebraMatrix(algebra, y!));
+      return {
+        contenders: [
+          contender("real, register-staged", "peer", plain),
+          contender(algebra.name, "ours", plan),
+        ],
+        dispose: () => {
+          for (const one of [plain, plan]) one.dispose();
+          for (const array of [a!, b!, x!, y!, plain.d, plan.d]) array.dispose();
+        },
+      };
+    },
+  };
+}
+
 export const componentsSuite: Suite = {
   name: "components",
   items: (backend) => [
     ...[4096, 8192].flatMap((size) => components.map((component) => item(backend, size, component))),
     semiring(backend, 4096),
+    ...[f16, f32].flatMap((type) =>
+      [complex, complex3m, dual].map((algebra) => overAlgebra(backend, 4096, type, algebra)),
+    ),
   ],
 };

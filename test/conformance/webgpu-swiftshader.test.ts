@@ -4,7 +4,7 @@
  */
 import { type DeviceArray, f16, f32, i8, i32, open, u8, u16, u32 } from "tilewright";
 import { random } from "tilewright/array-ops";
-import { dot4Operator, fmaOperator, gemm, planGemm, planGrouped } from "tilewright/gemm";
+import { complex, dot4Operator, dual, fmaOperator, gemm, planGemm, planGrouped } from "tilewright/gemm";
 import {
   block,
   exit,
@@ -31,6 +31,7 @@ import {
 } from "../../src/runtime/webgpu/index.ts";
 import { deviceOf, openSwiftShaderBackend } from "../support/dawn.ts";
 import { requirement } from "../support/require.ts";
+import { checkAlgebra } from "./algebra-cases.ts";
 import { checkGate, numbers } from "./gate-cases.ts";
 import { checkGemm } from "./gemm-cases.ts";
 import { compactTable } from "./gemm-compact.ts";
@@ -132,6 +133,15 @@ describe.skipIf(!requirement("swiftshader").available)("WebGPU on SwiftShader", 
       const operator = fmaOperator({ laneRows: 1, laneColumns: 4, rows: 2, columns: 8 });
       const params = { block: { m: 4, n: 32, k: 2 }, warps: { m: 2, n: 1 }, groupRows: 2 };
       await checkGate(device, { m: 13, n: 20, k: 9, options: { operator, params } });
+    });
+
+    it("over algebras", async () => {
+      const operator = fmaOperator({ laneRows: 2, laneColumns: 2, rows: 2, columns: 2 });
+      const params = { block: { m: 8, n: 8, k: 4 }, warps: { m: 2, n: 2 }, groupRows: 2 };
+      const options = { operator, params };
+      const row = { type: f32, transA: "C", transB: "N", size: [9, 7, 10], padding: 1, options } as const;
+      await checkAlgebra(device, { ...row, algebra: complex, factors: "elements" });
+      await checkAlgebra(device, { ...row, algebra: dual, storage: "split", transA: "N" });
     });
 
     it("of bytes by packed dot products", async () => {
