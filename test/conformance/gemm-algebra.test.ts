@@ -174,6 +174,16 @@ onEveryDevice((device) => {
       }
     });
 
+    it("multiplies by elements from the left: i · j + j · k = k + i", async () => {
+      const [one, j, c] = [
+        [1, 0, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+      ].map((x) => algebraMatrix(quaternion, device().array(f32, [1, 1, 4], x)));
+      await blas.gemmEx("N", "N", [0, 1, 0, 0], one!, j!, [0, 0, 1, 0], c!, { operator: little() });
+      expect(await read(c!)).toEqual([0, 1, 0, 1]);
+    });
+
     it("follows BLAS where factors are zero", async () => {
       const nothing = () => new Array(8).fill(Number.NaN);
       const [a, b] = [0, 1].map(() => algebraMatrix(complex, device().array(f32, [2, 2, 2], nothing())));
