@@ -13,7 +13,7 @@ export {
 } from "./algebras/algebra.ts";
 export { AlgebraMatrix, algebraMatrix } from "./algebras/matrix.ts";
 export { algebraOperator } from "./algebras/operator.ts";
-export * as blas from "./blas.ts";
+export * as blas from "./blas/index.ts";
 export {
   type ContractionOptions,
   type ContractionPlan,

@@ -313,7 +313,8 @@ function storedArray(
 ): DeviceArray {
   const { label, array, layout } = given;
   if (elements !== undefined || given.elements !== undefined) return elementArray(given, name, elements);
-  if (array === undefined || layout.position === undefined || layout.counts !== undefined) {
+  const stored = layout.position !== undefined && layout.counts === undefined;
+  if (array === undefined || !(stored || factsOf(layout).keepsOthers === true)) {
     throw new UnsupportedError(
       `gemm: ${name} (${label}, ${layout.name}) has elements that are stored nowhere; give an array`,
     );

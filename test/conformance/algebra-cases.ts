@@ -36,7 +36,7 @@ export function productOf(
 }
 
 export function conjugateOf({ conjugation }: Algebra, x: readonly number[]): number[] {
-  return x.map((value, i) => value * conjugation[i]!);
+  return x.map((value, i) => value * conjugation![i]!);
 }
 
 const unit: Readonly<Record<string, number>> = { f16: 2 ** -11, bf16: 2 ** -8, f32: 2 ** -24, f64: 2 ** -53 };
@@ -95,7 +95,7 @@ export async function checkAlgebra(device: Device, test: AlgebraCase, seed = 1):
   const b = transB === "N" ? store(k, n, storage, false, type) : store(n, k, storage, false, type);
   const c = store(m, n, storageC, columnMajorC, typeC);
   const element = (scale: number): number[] =>
-    algebra.conjugation.map((_, p) => (float ? scale * (p - 0.75) : p + 1));
+    Array.from({ length: algebra.dimension }, (_, p) => (float ? scale * (p - 0.75) : p + 1));
   const [alpha, beta] = (
     { plain: [1, 0], numbers: [float ? -1.5 : 3, 2], elements: [element(1), element(-0.5)] } as const
   )[factors];

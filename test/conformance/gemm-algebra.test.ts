@@ -302,6 +302,8 @@ onEveryDevice((device) => {
     await refused(gemm(x, device().array(f32, [2, 4, 4])), ArgumentError, /B plain numbers/);
     expect(() => algebraMatrix(complex, device().array(f32, [2, 4, 4]))).toThrow(/permute\(\[1, 2, 0\]\)/);
     expect(() => algebraOperator(complex, semiringOperator(maxPlus))).toThrow(/neither multiplies nor adds/);
+    const plane = defineAlgebra({ name: "shift", basis: "a b", table: ["a b", "0 0"] });
+    expect(() => algebraMatrix(plane, array).adjoint).toThrow(/shift numbers have no conjugates/);
     const table =
       (rows: readonly string[], conjugate = "1 i") =>
       () =>

@@ -26,8 +26,8 @@ export interface Algebra {
   readonly dimension: number;
   /** `table[i][j][k]` is c_ijk of e_i · e_j = Σ c_ijk e_k. */
   readonly table: readonly (readonly (readonly Sign[])[])[];
-  /** The conjugate of e_i is conjugation[i] · e_i. */
-  readonly conjugation: readonly Sign[];
+  /** The conjugate of e_i is conjugation[i] · e_i; undefined where elements have no conjugates. */
+  readonly conjugation: readonly Sign[] | undefined;
   /** How matrices are multiplied where it is not product by product of the table. */
   readonly algorithm?: BilinearAlgorithm;
 }
@@ -39,7 +39,10 @@ export interface AlgebraDefinition {
   readonly basis: string;
   /** The multiplication table: row i lists e_i · e_0, e_i · e_1 …, separated by spaces: "i -1 k -j". Sums are "i+j", nothing is "0". */
   readonly table: readonly string[];
-  /** The conjugates of the basis elements: "1 -i -j -k". Each is its own conjugate unless given. */
+  /**
+   * The conjugates of the basis elements: "1 -i -j -k". Unless given, each is its own conjugate where products commute, and
+   * there are no conjugates where they do not.
+   */
   readonly conjugate?: string;
   readonly algorithm?: BilinearAlgorithm;
 }
@@ -91,7 +94,11 @@ export function defineAlgebra({
       `${where}: the table of ${n} basis elements is ${n} x ${n}; it was given as rows of ${table.map((row) => row.length).join(", ")}`,
     );
   }
-  const conjugation = conjugationOf(conjugate ?? names, basis, where);
+  const commutes = table.every((row, i) =>
+    row.every((product, j) => product.every((c, k) => c === table[j][i][k])),
+  );
+  const conjugates = conjugate ?? (commutes ? names : undefined);
+  const conjugation = conjugates === undefined ? undefined : conjugationOf(conjugates, basis, where);
   const algebra: Algebra = {
     name,
     dimension: n,
@@ -115,6 +122,7 @@ function conjugationOf(text: string, basis: readonly string[], where: string): r
 }
 
 function checkConjugation({ name, table, conjugation }: Algebra): void {
+  if (conjugation === undefined) return;
   table.forEach((row, i) => {
     row.forEach((product, j) => {
       product.forEach((c, k) => {

@@ -75,7 +75,7 @@ export function checkElementwise(
 function write(algebra: Algebra, context: EpilogueContext, part: MatrixTile, global: MatrixTile): void {
   const { staging, target, source, scaleType, alpha, transforms, extras, width } = context;
   const run = runOver(global);
-  const products = algebra.conjugation.map((_, p) =>
+  const products = Array.from({ length: algebra.dimension }, (_, p) =>
     staged(planeOf(staging, p), part).map((x) => x.to(scaleType) as AnyValue),
   );
   const scaled = multiplied(algebra, extras.alpha, products);
@@ -187,7 +187,7 @@ function loadElements(
   width: number,
 ): readonly (readonly AnyValue[])[] {
   const { memory, leading, extras = [] } = matrix;
-  const loaded: AnyValue[][] = algebra.conjugation.map(() => []);
+  const loaded: AnyValue[][] = Array.from({ length: algebra.dimension }, () => []);
   for (const { layout, components } of streamsOf(matrix.layout)) {
     for (const { first, at } of accesses({ layout }, components.length, global, width)) {
       separate(layout.load(memory, { origin: 0, leading, extras }, at)).forEach((value, s) => {

@@ -1,7 +1,7 @@
 /**
  * @file Matrices over an algebra: views of device arrays whose last axis counts the components.
  */
-import { ArgumentError, ShapeError } from "../../errors.ts";
+import { ArgumentError, ShapeError, UnsupportedError } from "../../errors.ts";
 import { byteSize, index, type StorageType } from "../../lang/index.ts";
 import { type Device, DeviceArray } from "../../runtime/array.ts";
 import type { ValueArray } from "../../types/host.ts";
@@ -104,7 +104,7 @@ export class AlgebraMatrix implements MatrixSource {
   async read(): Promise<ValueArray<StorageType>> {
     const values = await this.array.read();
     if (!this.elements.conjugated) return values;
-    const { conjugation, dimension } = this.algebra;
+    const { conjugation = [], dimension } = this.algebra;
     values.forEach((value: number | bigint, i: number) => {
       if (conjugation[i % dimension] < 0) values[i] = -value;
     });
@@ -118,8 +118,14 @@ export class AlgebraMatrix implements MatrixSource {
     const exchanged = this.array.permute([...batch, rank - 2, rank - 3, rank - 1]);
     return new AlgebraMatrix(this.algebra, exchanged, this.elements.conjugated);
   }
-  /** Each element's conjugate. */
+  /** Each element's conjugate. @throws UnsupportedError for an algebra that has none */
   get conjugate(): AlgebraMatrix {
+    const { name, conjugation } = this.algebra;
+    if (conjugation === undefined) {
+      throw new UnsupportedError(
+        `${name} numbers have no conjugates; defineAlgebra takes some, such as conjugate: "1 -i -j -k"`,
+      );
+    }
     return new AlgebraMatrix(this.algebra, this.array, !this.elements.conjugated);
   }
   /** The conjugate transpose. */

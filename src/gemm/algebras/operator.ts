@@ -76,7 +76,7 @@ function createOver(
   )
     throw new UnsupportedError(`${algebra.name} subtracts products, which ${inner.name} cannot`);
   const createFactors = (wanted: readonly Combination[], create: () => unknown): Factors<unknown> => {
-    const components = algebra.conjugation.map(create);
+    const components = Array.from({ length: algebra.dimension }, create);
     return { components, factors: wanted.map((factor) => components[single(factor) ?? -1] ?? create()) };
   };
   const terms = (combination: Combination, things: readonly unknown[]): readonly FragmentTerm<unknown>[] =>

@@ -54,10 +54,9 @@ class Combinations {
  */
 export function planProducts(algebra: Algebra, conjugated: Conjugated, negates: boolean): ProductPlan {
   const { dimension: n, conjugation, algorithm } = algebra;
-  const signs = {
-    a: conjugation.map((sign) => (conjugated.a ? sign : 1)),
-    b: conjugation.map((sign) => (conjugated.b ? sign : 1)),
-  };
+  const signsOf = (counts: boolean): readonly number[] =>
+    Array.from({ length: n }, (_, i) => (counts ? (conjugation?.[i] ?? 1) : 1));
+  const signs = { a: signsOf(conjugated.a), b: signsOf(conjugated.b) };
   if (algorithm !== undefined) {
     const [left, right] = [new Combinations(), new Combinations()];
     const products = algorithm.left.map((row, r) => ({

@@ -52,6 +52,8 @@ export interface LayoutFacts {
   readonly widest?: number;
   /** Some elements are the number 1 without being stored: for operators whose sums are sums. */
   readonly ones?: boolean;
+  /** As C or D: some elements are not there, and stores leave what lies in their place. */
+  readonly keepsOthers?: boolean;
   /** There is no array: loads are functions of coordinates and extras. */
   readonly pure?: boolean;
 }

@@ -138,7 +138,7 @@ function packed(
 }
 
 /** An array of aligned lines for an operand, and the copy that fills it. */
-function packedOperand(
+export function packedOperand(
   { array: source, outer, shape, leading, layout, type }: InputOperand,
   name: Operand,
   major: Major,

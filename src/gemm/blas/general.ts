@@ -1,14 +1,12 @@
 /**
- * @file The interface of BLAS over the components of this library: `blas.gemmEx` and `blas.gemv`, for matrices of numbers
- * of any type and for matrices over algebras alike. Matrices are device arrays of either order (`transposed` is a view, so
- * there is no order argument), C and y are changed in place. A function that is written against these runs unchanged on
- * complex and dual numbers and on a user's own algebra.
+ * @file `blas.gemmEx` and `blas.gemv`, for matrices of numbers of any type and for matrices over algebras alike: a function
+ * that is written against these runs unchanged on complex and dual numbers and on a user's own algebra.
  */
-import { ArgumentError, ShapeError } from "../errors.ts";
-import type { DeviceArray } from "../runtime/array.ts";
-import { AlgebraMatrix } from "./algebras/matrix.ts";
-import { gemm } from "./plan.ts";
-import type { GemmOptions } from "./resolve.ts";
+import { ArgumentError, ShapeError } from "../../errors.ts";
+import type { DeviceArray } from "../../runtime/array.ts";
+import { AlgebraMatrix } from "../algebras/matrix.ts";
+import { gemm } from "../plan.ts";
+import type { GemmOptions } from "../resolve.ts";
 
 /** A dense matrix: an array of rank 2, or a matrix over an algebra. */
 export type BlasMatrix = DeviceArray | AlgebraMatrix;
@@ -35,7 +33,8 @@ function applied(operation: Operation, matrix: BlasMatrix, name: string): BlasMa
   }
 }
 
-function isZero(factor: BlasFactor): boolean {
+/** Whether a factor makes nothing of what it multiplies, which then is not read. */
+export function isZero(factor: BlasFactor): boolean {
   return Array.isArray(factor) ? factor.every((part) => Number(part) === 0) : Number(factor) === 0;
 }
 
