@@ -12,6 +12,7 @@ import {
   type GemmOptions,
   type GemmPlan,
   maxPlus,
+  planConv2d,
   planGemm,
   relu,
   residual,
@@ -158,11 +159,48 @@ function overAlgebra(
   };
 }
 
+/** A 3 x 3 convolution of 256 channels beside the product of the same M, N and K. */
+function convolution(backend: CudaBackend, padding: "same" | "valid"): WorkItem {
+  const [batch, pixels, channels] = [32, 56, 256];
+  const places = padding === "same" ? pixels : pixels - 2;
+  const [m, n, k] = [batch * places * places, channels, 9 * channels];
+  return {
+    id: `f16 conv2d NHWC ${batch} x ${pixels} x ${pixels} x ${channels}, 3 x 3, ${padding}`,
+    operations: 2 * m * n * k,
+    limit: "f16",
+    prepare: async () => {
+      const device = createDevice(backend, createCompiler(backend), []);
+      const values = (count: number, seed: number): Float32Array => {
+        const some = normalValues(distinct, seed);
+        return Float32Array.from({ length: count }, (_, at) => some[at % distinct]!);
+      };
+      const images = device.array(
+        f16,
+        [batch, pixels, pixels, channels],
+        values(batch * pixels ** 2 * channels, 1),
+      );
+      const filters = device.array(f16, [channels, 3, 3, channels], values(n * k, 2));
+      const a = device.array(f16, [m, k], values(m * k, 3));
+      const plain = await planGemm(a, filters.reshape([n, k]).transposed);
+      const plan = await planConv2d(images, filters, { padding });
+      return {
+        contenders: [contender("plain", "peer", plain), contender("conv2d", "ours", plan.products[0]!)],
+        dispose: () => {
+          for (const one of [plain, plan]) one.dispose();
+          for (const array of [images, filters, a, plain.d, plan.d]) array.dispose();
+        },
+      };
+    },
+  };
+}
+
 export const componentsSuite: Suite = {
   name: "components",
   items: (backend) => [
     ...[4096, 8192].flatMap((size) => components.map((component) => item(backend, size, component))),
     semiring(backend, 4096),
+    convolution(backend, "same"),
+    convolution(backend, "valid"),
     ...[f16, f32].flatMap((type) =>
       [complex, complex3m, dual].map((algebra) => overAlgebra(backend, 4096, type, algebra)),
     ),

@@ -20,6 +20,8 @@ export {
   contract,
   planContraction,
 } from "./contraction/contract.ts";
+export { type ConvolutionOptions, type ConvolutionPlan, conv2d, planConv2d } from "./convolution/conv2d.ts";
+export type { GeometryOptions, Padding, PerDimension } from "./convolution/geometry.ts";
 export type { Half } from "./dense-source.ts";
 export {
   clampTo,

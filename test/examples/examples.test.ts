@@ -29,6 +29,12 @@ it("algebras.ts raises matrices of numbers of every kind to powers", async () =>
   );
 });
 
+it("convolution.ts finds features and edges", async () => {
+  expect(await runProgram("examples/convolution.ts")).toBe(
+    "features 2 x 12 x 10 x 16\nacross   1 1 0 0\ndown     1 3 4 4\n",
+  );
+});
+
 it("make-data.ts makes the shipped matrices", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tilewright-data-"));
   try {

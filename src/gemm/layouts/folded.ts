@@ -27,19 +27,20 @@ interface Folding {
 }
 
 /** Extras of one direction: for every mode but the slowest its division, for every one its stride unless that is 1. */
-function directionExtras(modes: readonly FoldedMode[], unit: boolean): readonly ExtraArgument[] {
+export function directionExtras(modes: readonly FoldedMode[], unit: boolean): readonly ExtraArgument[] {
   return modes.flatMap(({ extent, stride }, i): readonly ExtraArgument[] => [
     ...(i < modes.length - 1 ? divisionArguments(extent) : []),
     ...(i === 0 && unit ? [] : [{ type: index, value: stride }]),
   ]);
 }
 
-function extrasLength(modes: number, unit: boolean): number {
+/** How many extras {@link directionExtras} gives. */
+export function extrasLength(modes: number, unit: boolean): number {
   return (modes - 1) * divisionLength + modes - (unit ? 1 : 0);
 }
 
 /** Where a number along one direction begins, from that direction's extras. */
-function directionOffset(
+export function directionOffset(
   number: Value<U32>,
   modes: number,
   unit: boolean,
@@ -87,7 +88,7 @@ function foldedLayout(folding: Folding): Layout {
 }
 
 /** Bytes to which runs along the major direction are aligned, and within which they stay in one line of its fastest mode. */
-function runAlignment(
+export function runAlignment(
   { type, offset }: DeviceArray,
   fastest: FoldedMode,
   others: readonly FoldedMode[],
