@@ -39,6 +39,7 @@ const plainCandidates: readonly Candidate[] = [
   { warps: { m: 4, n: 2 }, warpTile: { m: 64, n: 64 }, depthBytes: 64 },
   { warps: { m: 4, n: 2 }, warpTile: { m: 32, n: 64 }, depthBytes: 64 },
   { warps: { m: 2, n: 1 }, warpTile: { m: 32, n: 64 }, depthBytes: 64 },
+  { warps: { m: 2, n: 2 }, warpTile: { m: 32, n: 64 }, depthBytes: 32 },
   { warps: { m: 2, n: 2 }, warpTile: { m: 16, n: 16 }, depthBytes: 32 },
   { warps: { m: 1, n: 1 }, warpTile: { m: 1, n: 1 }, depthBytes: 32 },
 ];

@@ -71,6 +71,7 @@ export const fakeFacts: TargetFacts = {
   namedBarriers: true,
   subgroupOperations: true,
   fp8Conversion: true,
+  byteAddressable: true,
   atomics: new Map(),
   machine: {
     multiprocessors: 4,

@@ -57,6 +57,8 @@ export interface TargetFacts {
   readonly packedDot: readonly (readonly [a: TypeName, b: TypeName])[];
   /** Native conversions to and from fp8. */
   readonly fp8Conversion: boolean;
+  /** Memory takes 8- and 16-bit elements by themselves; else they are parts of words, taken apart and put together. */
+  readonly byteAddressable: boolean;
   /** Atomic types by operation name: e.g. atomics.get("add") has "f32". */
   readonly atomics: ReadonlyMap<string, ReadonlySet<TypeName>>;
   /** What heuristics need to know about the machine; conservative guesses where a target does not tell. */

@@ -287,6 +287,7 @@ export function nvidiaFacts(description: NvidiaDescription): TargetFacts {
     subgroupOperations: true,
     packedDot: capability >= 61 ? packedDots : [],
     fp8Conversion: capability >= 89,
+    byteAddressable: true,
     atomics: atomics(capability),
     machine: {
       multiprocessors: description.multiprocessors ?? documented.multiprocessors,

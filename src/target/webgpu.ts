@@ -184,6 +184,7 @@ export function webGpuFacts(description: WebGpuDescription, options: WebGpuFacts
         ]
       : [],
     fp8Conversion: false,
+    byteAddressable: false,
     atomics: atomics(),
     machine: {
       multiprocessors: options.multiprocessors ?? 32,

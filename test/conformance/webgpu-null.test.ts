@@ -23,9 +23,11 @@ import {
   wmmaStore,
 } from "tilewright/lang";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createPaperDevice } from "../../src/cli/paper-device.ts";
 import { emit } from "../../src/runtime/compile.ts";
 import type { Device } from "../../src/runtime/device.ts";
 import type { WebgpuBackend } from "../../src/runtime/webgpu/index.ts";
+import { commonAdapter, webGpuFacts } from "../../src/target/webgpu.ts";
 import { judgedSimulator, openNullBackend, validate } from "../support/dawn.ts";
 import { requirement } from "../support/require.ts";
 import { checkGemm } from "./gemm-cases.ts";
@@ -167,6 +169,20 @@ describe.skipIf(!requirement("dawn-null").available)("WGSL by Dawn's judgement",
       using plan = await planGemm(a, b);
       expect(plan.operator).toMatch(/^wmma/);
     });
+  });
+
+  it.each([
+    [48, "block 128 x 128 x 16, 4 x 2 warps"],
+    [16, "block 64 x 128 x 8, 2 x 2 warps"],
+  ] as const)("the plain operator widens halves once, in tiles for %i KiB", async (kibibytes, tiles) => {
+    const limits = { ...commonAdapter.limits, maxComputeWorkgroupStorageSize: kibibytes * 1024 };
+    const info = { ...commonAdapter.info, vendor: "nvidia" };
+    using device = createPaperDevice(webGpuFacts({ ...commonAdapter, limits, info }));
+    using plan = await planGemm(device.empty(f16, [1024, 1024]), device.empty(f16, [1024, 1024]));
+    expect(plan.explain()).toContain(`${tiles}, operator 16 x 32 x 1`);
+    expect(/var<workgroup> s0: .*,/.exec(plan.compiled!.text)?.[0]).toBe(
+      "var<workgroup> s0: array<vec4<f32>,",
+    );
   });
 
   describe("refusals in our own words", () => {

@@ -88,8 +88,10 @@ function division<Name extends "div" | "rem" | "floorDiv" | "floorMod">(
   };
 }
 
+/** WGSL leaves f16 quotients open where the divisor is beyond 2^14; f32 has room for all of them. */
 export const emitDiv: NodeEmitter<"div"> = division(
-  (_emission, _element, [a, b]) => `${a} / ${b}`,
+  (emission, element, [a, b]) =>
+    emission.isNativeHalf(element) ? `f16(f32(${a}) / f32(${b}))` : `${a} / ${b}`,
   "quotient",
 );
 export const emitRem: NodeEmitter<"rem"> = division((_emission, _element, [a, b]) => `${a} % ${b}`, "rest");

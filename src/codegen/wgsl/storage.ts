@@ -5,6 +5,7 @@
  * - An array whose words some lane writes in part (a single f16 without native f16, a single i8) is made of atomic words.
  * - Vector accesses want vectors. Where a kernel also stores single elements, vectors are chosen only if the target
  *   leaves their other components alone.
+ * - Arrays of f16 of which single elements are only loaded are made of f16, or of words where words come four at a time.
  * - Shared views that overlap, and buffers bound once for several arrays of different types, are arrays of words; of f16
  *   where single f16 are stored and the target has the type.
  */
@@ -155,7 +156,7 @@ function shapeOf(
     halves &&
     ((strided && single?.name === "f16") ||
       partialStores.length > 0 ||
-      (single?.name === "f16" && plain.some(partial)))
+      (single?.name === "f16" && plain.some(partial) && !plain.some((one) => scalarsOf(one, "u32") >= 4)))
       ? "f16"
       : single !== undefined && !isNarrow(single)
         ? (laneType(single, features) as ScalarType)

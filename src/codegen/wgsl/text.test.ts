@@ -71,6 +71,9 @@ describe("arrays are declared as they are accessed", () => {
     const source = text(moving(f16, [8, 1]), facts(["shader-f16"]));
     expect(source).toMatch(/^enable f16;/);
     expect(source).toContain("b1: array<vec4<f16>>;");
+    // What is only loaded comes in four words at a time, and single ones out of a word.
+    expect(source).toContain("b0: array<vec4<u32>>;");
+    expect(text(moving(f16, [4, 1]), facts(["shader-f16"]))).toContain("b0: array<vec4<f16>>;");
     expect(text(moving(f16, [8, 1]))).not.toContain("enable f16");
   });
 
@@ -117,6 +120,14 @@ describe("numbers", () => {
     const source = text(b.build());
     expect(source).toMatch(/var (v\d+) = 2147483647i;\n {2}let v\d+ = \1 \+ 1i;/);
     expect(source).not.toContain("/ 0i");
+  });
+
+  it("of f16 are divided as f32, which leaves no divisor out", () => {
+    const b = new KernelBuilder();
+    const [x, y] = [b.buffer("x", f16, "read"), b.buffer("y", f16, "write")];
+    const value = b.load(x, constant(i32, 0));
+    b.store(y, constant(i32, 0), b.calculate("div", value, value));
+    expect(text(b.build(), facts(["shader-f16"]))).toMatch(/f16\(f32\((v\d+)\) \/ f32\(\1\)\)/);
   });
 });
 

@@ -51,6 +51,15 @@ function defaultShape(width: number): FmaShape {
   return { laneRows, laneColumns: width / laneRows, rows: held, columns: held };
 }
 
+/** Shared memory in which eight warps can leave the 32 x 64 sums that lanes with 8 x 8 hold. */
+const roomForTiles = 72 * 1024;
+
+/** Fewer elements a lane where shared memory is small: a warp multiplies several such tiles as fast, and leaves them in turn. */
+function withRoom(shape: FmaShape, { limits }: TargetFacts): FmaShape {
+  if (limits.sharedBytes >= roomForTiles) return shape;
+  return { ...shape, rows: Math.min(shape.rows, 4), columns: Math.min(shape.columns, 4) };
+}
+
 /** The plain operator. `shape` gives another lane grid. */
 export function fmaOperator(shape?: FmaShape): OperatorFactory {
   return semiringOperator(plusTimes, shape);
@@ -71,7 +80,8 @@ export function semiringOperator(semiring: Semiring, shape?: FmaShape): Operator
     ...(shape === undefined
       ? { semiring, narrowed: (count: number) => narrowedOperator(semiring, own, name, count) }
       : {}),
-    create: (types, facts) => createFma(types, facts, shape ?? defaultShape(facts.subgroup.width), semiring),
+    create: (types, facts) =>
+      createFma(types, facts, shape ?? withRoom(defaultShape(facts.subgroup.width), facts), semiring),
   }));
 }
 
@@ -87,7 +97,12 @@ function narrowedOperator(
     name,
     ring: semiring === plusTimes,
     create: (types, facts) =>
-      createFma(types, facts, narrowShape(defaultShape(facts.subgroup.width), count), semiring),
+      createFma(
+        types,
+        facts,
+        withRoom(narrowShape(defaultShape(facts.subgroup.width), count), facts),
+        semiring,
+      ),
   }));
 }
 
@@ -122,8 +137,11 @@ function createFma(
       `the plain operator cannot accumulate in ${accumulator.name} on ${facts.name}; accumulate in f32 or i32`,
     );
   }
-  // Elements narrower than the accumulator stay narrow in shared memory and widen on the way to registers.
-  const shared = { a: sharedType(types.a), b: sharedType(types.b) };
+  // Elements narrower than the accumulator stay narrow in shared memory and widen on the way to registers; but where they
+  // would be put into words and taken out again, they widen once, on the way to shared memory.
+  const inShared = (type: ElementType): StorageType =>
+    !facts.byteAddressable && type.bits < accumulator.bits ? (accumulator as StorageType) : sharedType(type);
+  const shared = { a: inShared(types.a), b: inShared(types.b) };
   const runOf = (type: StorageType, count: number): number => {
     let run = 1;
     while (run * 2 <= count && run * 2 * byteSize(type) <= 16 && count % (run * 2) === 0) run *= 2;
@@ -155,7 +173,8 @@ function createFma(
         elements.forEach((value, i) => {
           const row = along === "R" ? translate(part, { R: i }).origin("R") : part.origin("R");
           const column = along === "C" ? translate(part, { C: i }).origin("C") : part.origin("C");
-          const changed = transform === undefined ? value : transform(value, row, column);
+          const changed =
+            transform === undefined ? value : transform(value.to(sharedType(compute)), row, column);
           // tf32 operands are rounded as tensor cores round them.
           values.push((compute === tf32 ? changed.to(tf32) : changed).to(accumulator));
         });

@@ -1,13 +1,13 @@
 /**
  * @file Which copy engine brings an operand: asynchronous copies where assembly and components permit them, else registers.
  */
-import { block, byteSize } from "../../lang/index.ts";
+import { block, byteSize, type ElementType, type StorageType } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import type { ExtrasOf, ExtraValue } from "../extras.ts";
 import { accessWidth, type GemmKind } from "../kind.ts";
 import { streamsOf } from "../layouts/layout.ts";
 import type { Operator } from "../operators/operator.ts";
-import type { Transforms } from "../transforms.ts";
+import type { Transform, Transforms } from "../transforms.ts";
 import type { Assembly } from "./assembly.ts";
 import { AsyncCopy, asyncRefusal, smallestCopy } from "./async-copy.ts";
 import type { CopyEngine, CopyOptions } from "./copy-engine.ts";
@@ -61,6 +61,16 @@ function lineOf({ params, ...kind }: GemmKind, operand: "a" | "b"): number {
   return alongK ? k : operand === "a" ? m : n;
 }
 
+/** A transform whose results have no more bits than the type that is multiplied, where the shared tile would hold more. */
+function rounded(
+  transform: Transform | undefined,
+  multiplied: ElementType,
+  shared: StorageType,
+): Transform | undefined {
+  if (transform === undefined || multiplied.bits >= shared.bits) return transform;
+  return (x, at) => transform(x, at).to(multiplied as StorageType);
+}
+
 /** What engines work with inside the kernel. */
 export interface CopyContext {
   readonly args: GemmArguments;
@@ -100,7 +110,11 @@ export function copyEngines(
     const { layout, type } = kind[operand];
     const options = { ...matrix, layout, type, extras: extras[operand] ?? [], width, threads: block.size };
     if (throughRegisters === undefined) return new AsyncCopy(options);
-    const transform = transforms[operand]?.globalToShared;
+    const transform = rounded(
+      transforms[operand]?.globalToShared,
+      operator.types[operand],
+      operator.shared[operand],
+    );
     const run = registerRun(kind, operand, operator, width);
     return new StagedCopy({ ...options, transform, run, outside: operator.outside ?? 0 });
   };
