@@ -3,7 +3,7 @@
  * size, and with subgroups emulated through workgroup memory.
  */
 import { f16, f32, i8, i32 } from "tilewright";
-import { gemm, planGemm } from "tilewright/gemm";
+import { fma, fmaOperator, gemm, type OperatorFactory, planGemm } from "tilewright/gemm";
 import {
   block,
   exit,
@@ -182,6 +182,23 @@ describe.skipIf(!requirement("dawn-null").available)("WGSL by Dawn's judgement",
     expect(plan.explain()).toContain(`${tiles}, operator 16 x 32 x 1`);
     expect(/var<workgroup> s0: .*,/.exec(plan.compiled!.text)?.[0]).toBe(
       "var<workgroup> s0: array<vec4<f32>,",
+    );
+  });
+
+  it("tiles that shared memory has no room to leave are refused before anything is compiled", async () => {
+    using device = createPaperDevice(webGpuFacts(commonAdapter));
+    const [a, b] = [device.empty(f32, [256, 256]), device.empty(f32, [256, 256])];
+    const planned = (operator: OperatorFactory, k: number) =>
+      planGemm(a, b, {
+        operator,
+        params: { block: { m: 64, n: 128, k }, warps: { m: 2, n: 2 }, groupRows: 8 },
+      });
+    const large = fmaOperator({ laneRows: 4, laneColumns: 8, rows: 8, columns: 8 });
+    await expect(planned(large, 8)).rejects.toThrow(
+      /D's tiles on their way out take 34816 bytes of shared memory/,
+    );
+    await expect(planned(fma, 16)).rejects.toThrow(
+      /2 stages take \d+ bytes of shared memory, .* smaller tiles/,
     );
   });
 

@@ -255,9 +255,14 @@ function checkStages(kind: GemmKind, facts: TargetFacts, assembly: Assembly): vo
     );
   }
   const bytes = sharedBytesOf(kind, facts, assembly);
-  if (assembly.asynchronous && bytes > facts.limits.sharedBytes) {
+  if (bytes > facts.limits.sharedBytes) {
+    const { ringBytes } = planShared(kind, kind.operator.create(kind.types, facts), assembly);
+    const [what, instead] =
+      ringBytes < bytes
+        ? ["D's tiles on their way out", "an operator with smaller tiles or fewer warps"]
+        : [`${stages} stages`, assembly.asynchronous ? "fewer stages or smaller tiles" : "smaller tiles"];
     throw new ArgumentError(
-      `params: ${stages} stages take ${bytes} bytes of shared memory, and ${facts.name} has ${facts.limits.sharedBytes} a block; take fewer stages or smaller tiles`,
+      `params: ${what} take ${bytes} bytes of shared memory, and ${facts.name} has ${facts.limits.sharedBytes} a block; take ${instead}`,
     );
   }
 }
