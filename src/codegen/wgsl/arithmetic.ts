@@ -3,6 +3,7 @@ import type { Operand, OperationNode } from "../../ir/nodes.ts";
 import type { OperationName } from "../../ir/operations.ts";
 import type { ElementType } from "../../types/types.ts";
 import type { Emission } from "./emission.ts";
+import { zeroWord } from "./literals.ts";
 import { isNarrow } from "./types.ts";
 
 export type NodeEmitter<Name extends OperationName> = (emission: Emission, node: OperationNode<Name>) => void;
@@ -108,9 +109,14 @@ export const emitNeg: NodeEmitter<"neg"> = lanewise((_emission, element, [a]) =>
   element.class === "float" || isSigned(element) ? `-(${a})` : `0u - ${a}`,
 );
 
-export const emitAbs: NodeEmitter<"abs"> = lanewise((_emission, element, [a]) =>
-  element.class === "float" || isSigned(element) ? `abs(${a})` : a!,
-);
+/**
+ * Magnitudes of integers are written out, from a zero that drivers' compilers do not know: through NVIDIA's for Vulkan
+ * (580.159) a maximum of `abs` came out as that of the signed numbers.
+ */
+export const emitAbs: NodeEmitter<"abs"> = lanewise((_emission, element, [a]) => {
+  if (element.class === "float") return `abs(${a})`;
+  return isSigned(element) ? `max(${a}, i32(${zeroWord}) - ${a})` : a!;
+});
 
 /** The number, when the other side is NaN. */
 function extremum<Name extends "min" | "max">(name: Name): NodeEmitter<Name> {

@@ -533,6 +533,20 @@ const bits: ConformanceCase = {
   },
 };
 
+/** A maximum of magnitudes that begins at 0, which compilers like to simplify. */
+const magnitudes: ConformanceCase = {
+  name: "the largest magnitude of i32",
+  async run(device) {
+    const given = pairs(i32);
+    const actual = await results(device, [i32, i32, i32], given, (a, b) =>
+      max(max(constant(i32, 0), a.abs()), b.abs()),
+    );
+    const magnitude = (x: number | bigint): number => Math.abs(Number(x)) | 0;
+    const expected = given[0].map((a, at) => Math.max(0, magnitude(a), magnitude(given[1][at]!)));
+    expectSame(actual, expected, (at) => `of ${given[0][at]} and ${given[1][at]}`);
+  },
+};
+
 export const arithmeticCases: readonly ConformanceCase[] = [
   ...arithmeticTypes.flatMap((type) => operationsOf(type).map((operation) => binaryCase(type, operation))),
   ...arithmeticTypes.map(comparisonCase),
@@ -540,4 +554,5 @@ export const arithmeticCases: readonly ConformanceCase[] = [
   ...storageTypes.map(conversionCase),
   ...storageTypes.filter((type) => type.bits <= 16).map(everyPatternCase),
   bits,
+  magnitudes,
 ];
