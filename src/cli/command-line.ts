@@ -1,6 +1,7 @@
 /** @file The command line: its grammar, and what becomes of errors. */
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { addContractCommand } from "./contract-command.ts";
 import { addDemoCommand } from "./demo-command.ts";
 import { addDevicesCommand } from "./devices-command.ts";
 import { addEmitCommand } from "./emit-command.ts";
@@ -40,6 +41,7 @@ function createProgram(terminal: Terminal): Command {
   addDemoCommand(program, terminal);
   addDevicesCommand(program, terminal);
   addGemmCommand(program, terminal);
+  addContractCommand(program, terminal);
   addEmitCommand(program, terminal);
   for (const command of program.commands) {
     command.option("--debug", "say everything that is known of an error");

@@ -1,15 +1,36 @@
 /** @file `tilewright gemm`: multiplies matrices in `.npy` files. */
 import type { Command } from "commander";
 import { ShapeError } from "../errors.ts";
-import { type GemmOptions, type GemmPlan, type OperatorFactory, planGemm } from "../gemm/index.ts";
+import {
+  type AlgebraMatrix,
+  algebraMatrix,
+  bias,
+  type GemmOptions,
+  type GemmPlan,
+  type OperatorFactory,
+  planGemm,
+  residual,
+  semiringOperator,
+} from "../gemm/index.ts";
 import type { DeviceArray } from "../runtime/array.ts";
 import type { Device } from "../runtime/device.ts";
 import type { ElementType, StorageType } from "../types/index.ts";
+import {
+  type ArrayFile,
+  checkWritable,
+  type MatrixFile,
+  openMatrix,
+  openVector,
+  saveArray,
+} from "./array-files.ts";
 import { openDevice } from "./device-choice.ts";
 import { UsageError } from "./failure.ts";
 import { interruptible } from "./interrupt.ts";
-import { checkWritable, type MatrixFile, openMatrix, saveMatrix } from "./matrix-files.ts";
 import {
+  type Activation,
+  type Arithmetic,
+  activationNamed,
+  arithmeticNamed,
   factor,
   operatorNamed,
   type ScheduleName,
@@ -28,6 +49,10 @@ interface GemmCommandOptions {
   readonly beta?: number | bigint;
   readonly transposeA?: true;
   readonly transposeB?: true;
+  readonly bias?: string;
+  readonly activation?: Activation;
+  readonly residual?: string;
+  readonly algebra?: Arithmetic;
   readonly type?: StorageType;
   readonly accumulate?: ElementType;
   readonly operator?: OperatorFactory;
@@ -43,7 +68,9 @@ export function addGemmCommand(program: Command, terminal: Terminal): void {
   program
     .command("gemm")
     .summary("multiply matrices in .npy files")
-    .description("D = alpha · A · B + beta · C, of matrices in .npy files")
+    .description(
+      "D = activation(alpha · A · B + beta · C + bias) + residual, of matrices in .npy files, in one kernel",
+    )
     .argument("<A.npy>", "the left matrix, m x k")
     .argument("<B.npy>", "the right matrix, k x n")
     .requiredOption("-o, --output <D.npy>", "where the result goes")
@@ -52,6 +79,14 @@ export function addGemmCommand(program: Command, terminal: Terminal): void {
     .option("--beta <number>", "factor of C (default: 1)", factor)
     .option("--transpose-a", "take A transposed")
     .option("--transpose-b", "take B transposed")
+    .option("--bias <v.npy>", "a vector of n elements to add to every row")
+    .option("--activation <name>", "relu, leaky-relu, gelu, gelu-tanh, silu, …", activationNamed)
+    .option("--residual <R.npy>", "a matrix to add after the activation, m x n")
+    .option(
+      "--algebra <name>",
+      "complex, complex3m or dual (components along a third dimension of the files), max-plus, min-plus or or-and",
+      arithmeticNamed,
+    )
     .option(
       "--type <type>",
       "type of D's elements (default: that of A and B, i32 for small integers)",
@@ -71,19 +106,25 @@ export function addGemmCommand(program: Command, terminal: Terminal): void {
     .action((a: string, b: string, options: GemmCommandOptions) => runGemm(a, b, options, terminal));
 }
 
-/** The matrices of a multiplication. */
-interface Operands<T> {
-  readonly a: T;
-  readonly b: T;
-  readonly c: T | undefined;
+/** The files of a multiplication. */
+interface Files {
+  readonly a: MatrixFile;
+  readonly b: MatrixFile;
+  readonly c: MatrixFile | undefined;
+  readonly bias: ArrayFile | undefined;
+  readonly residual: MatrixFile | undefined;
 }
 
 async function runGemm(a: string, b: string, options: GemmCommandOptions, terminal: Terminal): Promise<void> {
   if (options.beta !== undefined && options.c === undefined) {
     throw new UsageError("--beta is the factor of C: give --c as well, or leave --beta out");
   }
-  await withFiles([a, b, ...(options.c === undefined ? [] : [options.c])], options, async ([a, b, c]) => {
-    const files = { a: a!, b: b!, c };
+  if (options.algebra !== undefined && options.operator !== undefined && "semiring" in options.algebra) {
+    throw new UsageError(
+      `--algebra ${options.algebra.name} has an operator of its own: leave --operator out`,
+    );
+  }
+  await withFiles(a, b, options, async (files) => {
     checkShapes(files, options);
     await checkWritable(options.output);
     terminal.out(await interruptible((signal) => multiplyFiles(files, options, terminal, signal)));
@@ -92,16 +133,30 @@ async function runGemm(a: string, b: string, options: GemmCommandOptions, termin
 
 /** Opens files for the time that `work` takes. */
 async function withFiles(
-  paths: readonly string[],
-  { opaqueAs }: GemmCommandOptions,
-  work: (files: readonly MatrixFile[]) => Promise<void>,
+  a: string,
+  b: string,
+  { c, bias: offsets, residual: other, opaqueAs, algebra }: GemmCommandOptions,
+  work: (files: Files) => Promise<void>,
 ): Promise<void> {
-  const files: MatrixFile[] = [];
+  const reading = opaqueAs === undefined ? {} : { opaqueAs };
+  const components = algebra !== undefined && "algebra" in algebra ? algebra.algebra.dimension : undefined;
+  const opened: ArrayFile[] = [];
+  const keep = async <F extends ArrayFile>(opening: Promise<F>): Promise<F> => {
+    const file = await opening;
+    opened.push(file);
+    return file;
+  };
+  const matrix = (path: string): Promise<MatrixFile> => keep(openMatrix(path, reading, components));
   try {
-    for (const path of paths) files.push(await openMatrix(path, opaqueAs === undefined ? {} : { opaqueAs }));
-    await work(files);
+    await work({
+      a: await matrix(a),
+      b: await matrix(b),
+      c: c === undefined ? undefined : await matrix(c),
+      bias: offsets === undefined ? undefined : await keep(openVector(offsets, reading)),
+      residual: other === undefined ? undefined : await matrix(other),
+    });
   } finally {
-    for (const file of files) await file.close();
+    for (const file of opened) await file.close();
   }
 }
 
@@ -110,7 +165,7 @@ function extents({ rows, columns }: MatrixFile, transposed: boolean | undefined)
   return transposed === true ? [columns, rows] : [rows, columns];
 }
 
-function checkShapes({ a, b, c }: Operands<MatrixFile>, options: GemmCommandOptions): void {
+function checkShapes({ a, b, c, bias: offsets, residual: other }: Files, options: GemmCommandOptions): void {
   const [m, k] = extents(a, options.transposeA);
   const [inner, n] = extents(b, options.transposeB);
   const named = (name: string, transposed: boolean | undefined): string =>
@@ -128,16 +183,22 @@ function checkShapes({ a, b, c }: Operands<MatrixFile>, options: GemmCommandOpti
         `the ${k} columns must equal the ${inner} rows${hint}`,
     );
   }
-  if (c !== undefined && (c.rows !== m || c.columns !== n)) {
+  for (const [name, file] of [["C", c] as const, ["the residual", other] as const]) {
+    if (file === undefined || (file.rows === m && file.columns === n)) continue;
     throw new ShapeError(
-      `${c.path} is ${c.rows} x ${c.columns}; the product is ${m} x ${n}, and C must be too`,
+      `${file.path} is ${file.rows} x ${file.columns}; the product is ${m} x ${n}, and ${name} must be too`,
+    );
+  }
+  if (offsets !== undefined && offsets.shape[0] !== n) {
+    throw new ShapeError(
+      `${offsets.path} has ${offsets.shape[0]} elements; the product has ${n} columns, and so must the bias`,
     );
   }
 }
 
 /** Opens a device and multiplies there; gives what is to be printed. */
 async function multiplyFiles(
-  files: Operands<MatrixFile>,
+  files: Files,
   options: GemmCommandOptions,
   terminal: Terminal,
   signal: AbortSignal,
@@ -162,32 +223,45 @@ interface Supervision {
 /** Loads, multiplies, saves; gives what is to be printed. */
 async function multiply(
   device: Device,
-  files: Operands<MatrixFile>,
+  files: Files,
   options: GemmCommandOptions,
   { terminal, progress, signal }: Supervision,
 ): Promise<string> {
-  const load = (file: MatrixFile): Promise<DeviceArray> =>
+  const load = (file: ArrayFile): Promise<DeviceArray> =>
     file.load(device, { signal, report: (fraction) => progress.report(`reading ${file.path}`, fraction) });
-  const a = await load(files.a);
-  const b = await load(files.b);
-  const c = files.c === undefined ? undefined : await load(files.c);
+  const { algebra } = options;
+  const matrix = async (file: MatrixFile): Promise<DeviceArray | AlgebraMatrix> => {
+    const array = await load(file);
+    return algebra !== undefined && "algebra" in algebra ? algebraMatrix(algebra.algebra, array) : array;
+  };
+  const a = await matrix(files.a);
+  const b = await matrix(files.b);
+  const c = files.c === undefined ? undefined : await matrix(files.c);
+  const steps = [
+    ...(files.bias === undefined ? [] : [bias(await load(files.bias))]),
+    ...(options.activation === undefined ? [] : [options.activation.step]),
+    ...(files.residual === undefined ? [] : [residual(await load(files.residual))]),
+  ];
   const left = options.transposeA === true ? a.transposed : a;
   const right = options.transposeB === true ? b.transposed : b;
-  using plan = await planGemm(left, right, { ...gemmOptions(options, c), signal });
+  const epilogue = steps.length === 0 ? {} : { epilogue: steps };
+  using plan = await planGemm(left, right, { ...gemmOptions(options, c), ...epilogue, signal });
   // Said only when all is well: a failure says one line.
   if (device.missing.length > 0 && device.kind === "simulator") {
     terminal.error("tilewright: no GPU can be used, so the simulator works; `tilewright devices` says why\n");
   }
   const seconds = await device.time(() => plan.run());
-  await saveMatrix(options.output, plan.d, {
+  await saveArray(options.output, plan.d, {
     signal,
     report: (fraction) => progress.report(`writing ${options.output}`, fraction),
   });
   return describe(device, files, options, plan, seconds, left.shape[1]!);
 }
 
-function gemmOptions(options: GemmCommandOptions, c: DeviceArray | undefined): GemmOptions {
-  const { alpha, beta, type, accumulate, operator, schedule } = options;
+function gemmOptions(options: GemmCommandOptions, c: DeviceArray | AlgebraMatrix | undefined): GemmOptions {
+  const { alpha, beta, type, accumulate, schedule, algebra } = options;
+  const operator =
+    algebra !== undefined && "semiring" in algebra ? semiringOperator(algebra.semiring) : options.operator;
   return { ...given({ c, alpha, beta, type, accumulate, operator, schedule }) };
 }
 
@@ -198,7 +272,7 @@ function given<T extends object>(all: T): { [Name in keyof T]: Exclude<T[Name], 
 
 function describe(
   device: Device,
-  files: Operands<MatrixFile>,
+  files: Files,
   options: GemmCommandOptions,
   plan: GemmPlan,
   seconds: number,
@@ -206,7 +280,7 @@ function describe(
 ): string {
   const { d } = plan;
   const route = routeOf(plan);
-  const operations = 2 * d.size * depth;
+  const operations = 2 * d.shape[0]! * d.shape[1]! * depth;
   if (options.json === true) {
     const matrix = ({ path, type, rows, columns }: MatrixFile, transposed: boolean | undefined): object => ({
       path,
@@ -223,6 +297,10 @@ function describe(
       d: { path: options.output, type: d.type.name, shape: d.shape },
       alpha: options.alpha ?? 1,
       beta: options.beta ?? (files.c === undefined ? 0 : 1),
+      bias: files.bias?.path ?? null,
+      activation: options.activation?.name ?? null,
+      residual: files.residual?.path ?? null,
+      algebra: options.algebra?.name ?? null,
       route,
       seconds,
       operations,

@@ -1,6 +1,29 @@
 /** @file Values of options: text from the command line to what it stands for. */
 import { InvalidArgumentError } from "commander";
-import { fma, type GemmOptions, mmaSync, type OperatorFactory, wmmaSync } from "../gemm/index.ts";
+import {
+  type Algebra,
+  complex,
+  complex3m,
+  dual,
+  fma,
+  type GemmOptions,
+  gelu,
+  geluTanh,
+  hardSwish,
+  leakyRelu,
+  maxPlus,
+  minPlus,
+  mmaSync,
+  type OperatorFactory,
+  orAnd,
+  relu,
+  type Semiring,
+  sigmoid,
+  silu,
+  type Transform,
+  tanh,
+  wmmaSync,
+} from "../gemm/index.ts";
 import { type ElementType, isArithmetic, isStorage, type StorageType, types } from "../types/index.ts";
 
 const all: readonly ElementType[] = Object.values(types);
@@ -35,6 +58,41 @@ const schedules: readonly { readonly name: ScheduleName }[] = [
 
 /** A schedule by its name. */
 export const scheduleNamed = (text: string): ScheduleName => named(schedules, text).name;
+
+/** A function of each element of the result, by the name that networks know it by. */
+export interface Activation {
+  readonly name: string;
+  readonly step: Transform;
+}
+const activations: readonly Activation[] = [
+  { name: "relu", step: relu },
+  { name: "leaky-relu", step: leakyRelu(0.01) },
+  { name: "gelu", step: gelu },
+  { name: "gelu-tanh", step: geluTanh },
+  { name: "silu", step: silu },
+  { name: "sigmoid", step: sigmoid },
+  { name: "tanh", step: tanh },
+  { name: "hard-swish", step: hardSwish },
+];
+
+/** An activation by its name. */
+export const activationNamed = (text: string): Activation => named(activations, text);
+
+/** What numbers are multiplied and added as: elements of an algebra, or by the two functions of a semiring. */
+export type Arithmetic =
+  | { readonly name: string; readonly algebra: Algebra }
+  | { readonly name: string; readonly semiring: Semiring };
+const arithmetics: readonly Arithmetic[] = [
+  { name: "complex", algebra: complex },
+  { name: "complex3m", algebra: complex3m },
+  { name: "dual", algebra: dual },
+  { name: "max-plus", semiring: maxPlus },
+  { name: "min-plus", semiring: minPlus },
+  { name: "or-and", semiring: orAnd },
+];
+
+/** An algebra or a semiring by its name. */
+export const arithmeticNamed = (text: string): Arithmetic => named(arithmetics, text);
 
 /** A finite number. Whole ones beyond 2^53 stay exact, for 64-bit integers. */
 export function factor(text: string): number | bigint {

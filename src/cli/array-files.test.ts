@@ -7,7 +7,7 @@ import { loadNpy, saveNpy } from "../npy/node.ts";
 import type { Device } from "../runtime/device.ts";
 import { open } from "../runtime/open.ts";
 import { encode, i32 } from "../types/index.ts";
-import { openMatrix, saveMatrix } from "./matrix-files.ts";
+import { openMatrix, saveArray } from "./array-files.ts";
 
 let folder: string;
 let device: Device;
@@ -47,7 +47,7 @@ describe("a matrix in pieces", () => {
       expect(Array.from(await matrix.read(), Number)).toEqual(numbers);
       expect(fractions).toHaveLength(Math.ceil(140 / Math.min(Math.floor(chunkBytes / 4) * 4, 140)));
       expect(fractions.at(-1)).toBe(1);
-      await saveMatrix(path("out.npy"), matrix, { chunkBytes });
+      await saveArray(path("out.npy"), matrix, { chunkBytes });
       const { shape, data } = await loadNpy(path("out.npy"));
       expect(shape).toEqual([7, 5]);
       expect(Array.from(data, Number)).toEqual(numbers);
@@ -69,7 +69,7 @@ describe("a matrix in pieces", () => {
     writeFileSync(path("out.npy"), "old");
     const array = device.array(i32, [7, 5], numbers);
     const controller = new AbortController();
-    const saving = saveMatrix(path("out.npy"), array, {
+    const saving = saveArray(path("out.npy"), array, {
       chunkBytes: 16,
       signal: controller.signal,
       report: (fraction) => {

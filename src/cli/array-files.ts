@@ -1,5 +1,5 @@
 /**
- * @file Matrices between `.npy` files and devices, in pieces: neither a file nor an array needs to fit one typed array.
+ * @file Arrays between `.npy` files and devices, in pieces: neither a file nor an array needs to fit one typed array.
  */
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
@@ -32,12 +32,11 @@ export interface MoveOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A matrix in a file, its header read and checked. */
-export interface MatrixFile {
+/** An array in a file, its header read and checked. */
+export interface ArrayFile {
   readonly path: string;
   readonly type: StorageType;
-  readonly rows: number;
-  readonly columns: number;
+  readonly shape: readonly number[];
   /** What to know about the reading chosen, where it is not plain. */
   readonly note: string | undefined;
   /** Copies the elements to a device. A file in Fortran's order becomes a transposed view. */
@@ -45,22 +44,23 @@ export interface MatrixFile {
   close(): Promise<void>;
 }
 
-/**
- * Opens a `.npy` file that holds a matrix.
- * @throws FileError for what cannot be read, ShapeError for what is no matrix
- */
-export async function openMatrix(path: string, options: NpyReadOptions = {}): Promise<MatrixFile> {
+/** A matrix in a file. */
+export interface MatrixFile extends ArrayFile {
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** Opens a `.npy` file. @throws FileError for what cannot be read */
+export async function openArray(path: string, options: NpyReadOptions = {}): Promise<ArrayFile> {
   const source = await openFile(path);
   try {
     const description = await describeNpy(source, options);
-    const [rows, columns] = matrixShape(path, description.shape);
     return {
       path,
       type: description.type,
-      rows,
-      columns,
+      shape: description.shape,
       note: description.note,
-      load: (device, moving) => loadMatrix(source, description, device, moving),
+      load: (device, moving) => loadArray(source, description, device, moving),
       close: () => source.close(),
     };
   } catch (error) {
@@ -69,17 +69,60 @@ export async function openMatrix(path: string, options: NpyReadOptions = {}): Pr
   }
 }
 
-function matrixShape(path: string, shape: readonly number[]): readonly [rows: number, columns: number] {
-  const [rows, columns] = shape;
-  if (shape.length === 2) return [rows!, columns!];
-  const held =
-    shape.length === 0 ? "a single number" : `an array of rank ${shape.length}, shape [${shape.join(", ")}]`;
+/**
+ * Opens a `.npy` file that holds a matrix, of numbers or of elements that have `components` each, along the last dimension.
+ * @throws FileError for what cannot be read, ShapeError for what is no matrix
+ */
+export async function openMatrix(
+  path: string,
+  options: NpyReadOptions = {},
+  components?: number,
+): Promise<MatrixFile> {
+  const file = await openArray(path, options);
+  try {
+    const [rows, columns] = matrixShape(path, file.shape, components);
+    return { ...file, rows, columns };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** Opens a `.npy` file that holds a vector. @throws FileError, ShapeError */
+export async function openVector(path: string, options: NpyReadOptions = {}): Promise<ArrayFile> {
+  const file = await openArray(path, options);
+  if (file.shape.length === 1) return file;
+  await file.close();
   throw new ShapeError(
-    `${path}: holds ${held}; a matrix has rank 2, a.reshape(rows, columns) makes one in Python`,
+    `${path}: holds ${held(file.shape)}; a vector has rank 1, a.reshape(-1) makes one in Python`,
   );
 }
 
-async function loadMatrix(
+function held(shape: readonly number[]): string {
+  return shape.length === 0
+    ? "a single number"
+    : `an array of rank ${shape.length}, shape [${shape.join(", ")}]`;
+}
+
+function matrixShape(
+  path: string,
+  shape: readonly number[],
+  components: number | undefined,
+): readonly [rows: number, columns: number] {
+  const [rows, columns, last] = shape;
+  if (components === undefined) {
+    if (shape.length === 2) return [rows!, columns!];
+    throw new ShapeError(
+      `${path}: holds ${held(shape)}; a matrix has rank 2, a.reshape(rows, columns) makes one in Python`,
+    );
+  }
+  if (shape.length === 3 && last === components) return [rows!, columns!];
+  throw new ShapeError(
+    `${path}: holds ${held(shape)}; a matrix of elements with ${components} components has the shape [rows, columns, ${components}]`,
+  );
+}
+
+async function loadArray(
   source: FileSource,
   description: NpyDescription,
   device: Device,
@@ -94,7 +137,7 @@ async function loadMatrix(
       array.strided([data.length], [1], start).writeBits(data);
       report((start + data.length) / elements);
     }
-    return isTransposed ? array.transposed : array;
+    return isTransposed ? array.permute(shape.map((_, i) => shape.length - 1 - i)) : array;
   } catch (error) {
     array.dispose();
     throw error;
@@ -105,7 +148,7 @@ async function loadMatrix(
  * Writes a contiguous array to a `.npy` file, replacing what is there only when all is written.
  * @throws FileError, DeviceError, AbortedError; the old content stays then
  */
-export async function saveMatrix(path: string, array: DeviceArray, options: MoveOptions = {}): Promise<void> {
+export async function saveArray(path: string, array: DeviceArray, options: MoveOptions = {}): Promise<void> {
   const { type, shape } = array;
   const { signal } = options;
   const stopIfAsked = (): void => {
