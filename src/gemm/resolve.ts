@@ -5,6 +5,7 @@ import { ArgumentError, UnsupportedError } from "../errors.ts";
 import type { ElementType, StorageType } from "../lang/index.ts";
 import { DeviceArray } from "../runtime/array.ts";
 import type { TargetFacts } from "../target/facts.ts";
+import { integerRange } from "../types/integer-range.ts";
 import { algebraEpilogue, checkElementwise } from "./algebras/epilogue.ts";
 import { algebraOperator } from "./algebras/operator.ts";
 import { batchOf } from "./batch.ts";
@@ -132,6 +133,18 @@ function defaultOperator({ types, device }: Problem, transforms: Transforms = {}
   return hasDot4(types, device.facts) ? dot4Packed : fma;
 }
 
+/** Small integers are multiplied in the type of their sums where they cannot hold what stands for nothing. */
+function widened(problem: Problem, operator: OperatorFactory | undefined): Problem {
+  const { a, b, accumulator } = problem.types;
+  const zero = operator?.zero?.(accumulator) ?? 0;
+  const holdsZero = (type: ElementType): boolean => {
+    const range = integerRange(type);
+    return range === undefined || (zero >= range.least && zero <= range.greatest);
+  };
+  if (accumulator.class === "float" || (holdsZero(a) && holdsZero(b))) return problem;
+  return { ...problem, types: { ...problem.types, a: accumulator, b: accumulator } };
+}
+
 /** Checks a problem and chooses its kind. D is allocated if none is given. `grouped` promises transforms a product's number. */
 export function resolve(
   a: DeviceArray | MatrixSource,
@@ -139,7 +152,7 @@ export function resolve(
   options: GemmOptions,
   grouped = false,
 ): Resolved {
-  const problem = problemOf(a, b, { ...options, grouped });
+  const problem = widened(problemOf(a, b, { ...options, grouped }), options.operator);
   const { device, types, m } = problem;
   const scale = scaleTypeOf(types.accumulator);
   const { elements } = problem;

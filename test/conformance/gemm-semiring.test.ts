@@ -1,4 +1,4 @@
-import { type Device, f32, f64, i32, u32 } from "tilewright";
+import { type Device, f32, f64, i8, i32, u32 } from "tilewright";
 import { gemm, maxPlus, minPlus, orAnd, type Semiring, semiringOperator } from "tilewright/gemm";
 import { max } from "tilewright/lang";
 import { expect, it } from "vitest";
@@ -62,6 +62,14 @@ onEveryDevice((device: () => Device) => {
         expect(Number(result[i])).toBe(sum);
       }
     }
+  });
+
+  it("widens small integers, which cannot hold what stands for no path", async ({ skip }) => {
+    skip(!device().facts.storage.has("i8"), "the target has no bytes");
+    using a = device().array(i8, [3, 2], [1, -5, 127, 0, -128, 9]);
+    using b = device().array(i8, [2, 2], [-128, 4, 100, 127]);
+    using d = await gemm(a, b, { operator: semiringOperator(maxPlus) });
+    expect([...(await d.read())]).toEqual([95, 122, 100, 131, 109, 136]);
   });
 
   it("refuses factors that a semiring has not", async () => {

@@ -77,6 +77,7 @@ export function semiringOperator(semiring: Semiring, shape?: FmaShape): Operator
   return own(`${plain}${lanes}`, (name) => ({
     name,
     ring: semiring === plusTimes,
+    zero: (type: ElementType) => semiring.zero(type),
     ...(shape === undefined
       ? { semiring, narrowed: (count: number) => narrowedOperator(semiring, own, name, count) }
       : {}),
@@ -96,6 +97,7 @@ function narrowedOperator(
   return own(`${name} beside ${count - 1}`, () => ({
     name,
     ring: semiring === plusTimes,
+    zero: (type: ElementType) => semiring.zero(type),
     create: (types, facts) =>
       createFma(
         types,

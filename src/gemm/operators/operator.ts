@@ -109,6 +109,8 @@ export interface OperatorFactory {
   readonly name: string;
   /** False where sums are no sums: then alpha and C, which multiply and add, are refused. */
   readonly ring?: boolean;
+  /** What stands for nothing in sums of a type; 0 unless given. Operands that cannot hold it are multiplied in the sums' type. */
+  readonly zero?: (accumulator: ElementType) => number;
   /** What products are made of, where the lanes' own arithmetic makes them in any grid of lanes: then other schedules may, too. */
   readonly semiring?: Semiring;
   /** Components of an element, for operators over an algebra. */

@@ -26,6 +26,7 @@ import {
 } from "../../lang/index.ts";
 import { plus, quotient, remainder, times } from "../../tile/coordinate.ts";
 import { type Coordinate, type Tile, tile, translate } from "../../tile/index.ts";
+import { integerRange } from "../../types/integer-range.ts";
 import type { ElementCoordinates } from "../coordinates.ts";
 import type { ExtraValue } from "../extras.ts";
 import {
@@ -87,6 +88,8 @@ class StreamCopy {
   readonly #staging: AnyFragment;
   /** Threads beyond the sub-tiles have nothing to do. */
   readonly #active: Condition;
+  /** What stands for no element while elements are on their way: what does in sums, where their stored type holds it. */
+  readonly #absent: number;
 
   constructor(elements: StagedCopyOptions, { layout, components }: ComponentStream) {
     const options = streamOptions(elements, layout, components.length);
@@ -97,7 +100,9 @@ class StreamCopy {
     this.#subTiles = parts;
     this.#active = active;
     this.#staging = new Fragment(type, run as Lanes, parts.length, undefined, "staging");
-    if (active !== true) this.#staging.fill(outside);
+    const range = integerRange(type);
+    this.#absent = range === undefined || (outside >= range.least && outside <= range.greatest) ? outside : 0;
+    if (active !== true) this.#staging.fill(this.#absent);
   }
 
   fetch(elementRow: Value<I32>, elementColumn: Value<I32>, whole: Condition): void {
@@ -118,8 +123,8 @@ class StreamCopy {
 
   /** The elements of a tile, in one access or several. */
   #load(at: MatrixTile): Elements {
-    const { source, layout, leading, extras, outside, width } = this.options;
-    const place = { origin: 0, leading, extras, zero: outside };
+    const { source, layout, leading, extras, width } = this.options;
+    const place = { origin: 0, leading, extras, zero: this.#absent };
     const access = (part: MatrixTile): Elements =>
       layout.load(source as GlobalArray<StorageType>, place, part);
     const { count, along } = runOf(at);
@@ -133,16 +138,17 @@ class StreamCopy {
 
   /** A run near the edge: whole where it fits, else element by element. */
   #fetchGuarded(part: Tile<"R" | "C">, i: number): void {
-    const { type, layout, run, outside } = this.options;
+    const { type, layout, run } = this.options;
+    const absent = this.#absent;
     const along = layout.major === "row" ? "C" : "R";
     when(this.#loadable(part, along, run - 1), () => {
       this.#staging.setRegister(i, this.#load(part));
     }).otherwise(() => {
       if (run === 1) {
-        this.#staging.setRegister(i, outside);
+        this.#staging.setRegister(i, absent);
         return;
       }
-      const values = variables(type, run, outside);
+      const values = variables(type, run, absent);
       values.forEach((value, e) => {
         const single = translate(part, { [along]: e } as never).resize({ R: 1, C: 1 }) as Tile<"R" | "C">;
         when(this.#inside(single, along, 0), () => {
@@ -213,13 +219,14 @@ class StreamCopy {
     const { layout, transform, outside, extras, elements } = this.options;
     const { rows, columns } = elements;
     const held = this.#staging.register(i);
-    if (transform === undefined) return held.type === type ? [held] : convertedRuns(separate(held), type);
+    if (transform === undefined && this.#absent === outside)
+      return held.type === type ? [held] : convertedRuns(separate(held), type);
     const along = layout.major === "row" ? "C" : "R";
     const values = separate(held).map((value, e) => {
       const moved = translate(part, { [along]: e } as never) as Tile<"R" | "C">;
       const at = firstElement(elementTile(moved, along, this.#components.length));
       const inside = counting(at, rows, columns, layout, extras);
-      return maskOutside(transform(value, at), inside, outside);
+      return maskOutside(transform?.(value, at) ?? value.to(type), inside, outside);
     });
     return convertedRuns(values, type);
   }
@@ -292,7 +299,10 @@ function storeComponents(
   }
 }
 
-/** Whether an element is one: inside the matrix, and not left out by its layout. */
+/**
+ * Whether an element is one: inside the matrix, and not left out by its layout. Layouts with arrays of their own are never
+ * asked beyond the edges, where they would read outside them.
+ */
 export function counting(
   { row, column }: ElementCoordinates,
   rows: Value<I32>,
@@ -301,7 +311,8 @@ export function counting(
   extras: readonly ExtraValue[],
 ): Value<Bool> {
   const inside = row.lt(rows).and(column.lt(columns));
-  const counts = layout.counts?.(row, column, extras);
+  const [r, c] = extras.length === 0 ? [row, column] : [row.min(rows.sub(1)), column.min(columns.sub(1))];
+  const counts = layout.counts?.(r, c, extras);
   return counts === undefined ? inside : inside.and(counts);
 }
 
