@@ -84,9 +84,9 @@ function geometricMean(values: readonly number[]): number {
 /** Every file that the results fill, with its content. */
 export function reportFiles(): ReadonlyMap<string, string> {
   const results = readResults("NVIDIA H200");
-  const page = "docs/performance.md";
+  const pages = ["docs/performance.md", "docs/evaluation.md"];
   return new Map([
-    [page, filledPage(readFileSync(root(page), "utf8"), results)],
+    ...pages.map((page) => [page, filledPage(readFileSync(root(page), "utf8"), results)] as const),
     [
       "docs/figures/gemm-f16.svg",
       squarePlot(results.get("gemm") ?? {}, "f16", "f16 products on an H200, sums in f32, D in f16"),

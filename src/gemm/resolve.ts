@@ -126,10 +126,13 @@ export const schedules: readonly Schedule[] = [
 ];
 
 /** The fastest operator that the target has for these types and that takes operands and transforms. */
-function defaultOperator({ types, device }: Problem, transforms: Transforms = {}): OperatorFactory {
-  if (hasMma(types, device.facts)) return mmaSync;
+function defaultOperator({ types, device, elements }: Problem, transforms: Transforms = {}): OperatorFactory {
+  const { facts } = device;
+  if (hasMma(types, facts)) return mmaSync;
   const inRegisters = transforms.a?.sharedToRegister ?? transforms.b?.sharedToRegister;
-  if (hasWmma(types, device.facts) && inRegisters === undefined) return wmmaSync;
+  // Components are combined in registers, and no lane of WebGPU sees those of subgroup matrices.
+  const sealed = elements !== undefined && facts.language === "wgsl";
+  if (hasWmma(types, facts) && inRegisters === undefined && !sealed) return wmmaSync;
   return hasDot4(types, device.facts) ? dot4Packed : fma;
 }
 

@@ -115,7 +115,7 @@ const subjects: readonly Subject[] = [
   },
   {
     name: "warpgroup, results of 16 bits",
-    prepare: product(f16, f16, [256, 128, 320], { schedule: "warpgroup" }, { transposed: true }),
+    prepare: product(f16, f16, [256, 128, 448], { schedule: "warpgroup" }, { transposed: true }),
     options: { facts: { machine } },
     source: "/src/gemm/",
     holds: { barrierWait: 2, warpgroupWait: 2, warpgroupFence: 1 },
