@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type CodeBlock, codeBlocks } from "./blocks.ts";
 import { runProgram } from "./program.ts";
+import type { ProgramOutcome } from "./run-programs.ts";
 
 /** Every `ts` block of these pages is a program that runs; a `text` block right after it is what it prints. */
 const pages = ["README.md", "docs/guide.md"];
@@ -26,42 +27,59 @@ afterAll(() => {
 const fileOf = (page: string, line: number): string =>
   join(folder, `${page.replaceAll("/", "-")}-${line}.ts`);
 
-describe.each(pages)("%s", (page) => {
+interface Program {
+  readonly line: number;
+  readonly code: string;
+  readonly output: string | undefined;
+}
+
+function programsOf(page: string): readonly Program[] {
   const blocks = codeBlocks(page);
-  const programs = blocks.flatMap((block, position) => {
+  return blocks.flatMap((block, position) => {
     if (block.language !== "ts") return [];
     const next: CodeBlock | undefined = blocks[position + 1];
     return [
       { line: block.line, code: block.text, output: next?.language === "text" ? next.text : undefined },
     ];
   });
+}
 
-  it("has programs", () => {
-    expect(programs.length).toBeGreaterThan(0);
-  });
-
-  it("has programs that type-check", async () => {
-    const files = programs.map(({ line, code }) => {
-      const path = fileOf(page, line);
-      writeFileSync(path, code);
-      return path;
-    });
-    const project = join(folder, `${page.replaceAll("/", "-")}.json`);
-    writeFileSync(
-      project,
-      JSON.stringify({ extends: "../../../tsconfig.json", include: [], exclude: [], files }),
-    );
-    const { stdout } = await promisify(execFile)(process.execPath, [tsc, "-p", project]).catch(
-      (error: { readonly stdout: string }) => error,
-    );
-    // What is wrong elsewhere is told by `npm run typecheck`.
-    expect(stdout.split("\n").filter((line) => line.includes(".page-"))).toEqual([]);
-  });
-
-  it.concurrent.each(programs)("runs the program in line $line", async ({ line, code, output }) => {
+/** Writes a page's programs, each to a file of its own. */
+function writePrograms(page: string): readonly string[] {
+  return programsOf(page).map(({ line, code }) => {
     const path = fileOf(page, line);
     writeFileSync(path, code);
-    const printed = await runProgram(path);
+    return path;
+  });
+}
+
+it("pages have programs that type-check", async () => {
+  const files = pages.flatMap(writePrograms);
+  const project = join(folder, "pages.json");
+  writeFileSync(
+    project,
+    JSON.stringify({ extends: "../../../tsconfig.json", include: [], exclude: [], files }),
+  );
+  const { stdout } = await promisify(execFile)(process.execPath, [tsc, "-p", project]).catch(
+    (error: { readonly stdout: string }) => error,
+  );
+  // What is wrong elsewhere is told by `npm run typecheck`.
+  expect(stdout.split("\n").filter((line) => line.includes(".page-"))).toEqual([]);
+});
+
+describe.each(pages)("%s", (page) => {
+  let outcomes: Readonly<Record<string, ProgramOutcome>>;
+  beforeAll(async () => {
+    outcomes = JSON.parse(await runProgram("test/examples/run-programs.ts", ...writePrograms(page)));
+  }, 300_000);
+
+  it("has programs", () => {
+    expect(programsOf(page).length).toBeGreaterThan(0);
+  });
+
+  it.each(programsOf(page))("runs the program in line $line", ({ line, output }) => {
+    const { printed, error } = outcomes[fileOf(page, line)]!;
+    expect(error).toBeUndefined();
     if (output !== undefined) expect(printed).toBe(output);
   });
 });
