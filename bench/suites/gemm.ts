@@ -215,6 +215,15 @@ const transformed = [
   { name: "B", options: { transforms: { b: { globalToShared: (x) => x.mul(0.5).add(1) } } } },
 ] satisfies Options["ways"];
 
+/** What the library takes, and tiles of 128 x 128 in turn: one warpgroup's epilogue beside the other's products. */
+const forms = [
+  { name: "ours", options: {} },
+  {
+    name: "in turn",
+    options: { params: { block: { m: 128, n: 128, k: 64 }, warps: { m: 4, n: 1 }, groupRows: 16 } },
+  },
+] as const;
+
 /** Long sums of few tiles: K in parts as the library takes them, and whole. */
 const parts = [
   { name: "ours", options: {} },
@@ -249,7 +258,7 @@ export const gemmSuite: Suite = {
       ...[4096, 8192].flatMap((size) => everyMajors.map((majors) => square(bf16, size, majors))),
       ...[4096, 8192].flatMap((size) =>
         (["bias relu", "bias gelu"] as const).map((epilogue) =>
-          square(f16, size, "NN", { epilogue, suffix: ` + ${epilogue}` }),
+          square(f16, size, "NN", { epilogue, suffix: ` + ${epilogue}`, ways: forms }),
         ),
       ),
       square(f16, 4096, "NN", { paddingA: 3, suffix: ", A's leading dimension 4099" }),

@@ -8,7 +8,11 @@ import type { Operator } from "./operators/operator.ts";
 export interface GemmParams {
   /** What one block computes, and its K step. */
   readonly block: { readonly m: number; readonly n: number; readonly k: number };
-  /** Warps of a block, along M and N; `k` of them share each K step with the matrix-vector schedule, 1 unless given. */
+  /**
+   * Warps of a block, along M and N; `k` of them share each K step with the matrix-vector schedule, 1 unless given. On
+   * warpgroups, one warp for each 16 rows of a tile; or 4 for tiles of 128 rows: then each of two warpgroups computes tiles
+   * of its own, in turn, and one's epilogue runs beside the other's products.
+   */
   readonly warps: { readonly m: number; readonly n: number; readonly k?: number };
   /** Tile rows that blocks walk down before the next tile column: keeps B's columns in the L2 cache. */
   readonly groupRows: number;

@@ -160,6 +160,18 @@ const subjects: readonly Subject[] = [
     refused: unfinishedProducts,
   },
   {
+    name: "warpgroup, tiles in turn",
+    prepare: product(f16, f16, [384, 64, 192], {
+      schedule: "warpgroup",
+      params: { block: { m: 128, n: 64, k: 64 }, warps: { m: 4, n: 1 }, groupRows: 2 },
+    }),
+    // Few stages, so that they are filled again.
+    options: { facts: { machine, limits: { ...simulatorFacts().limits, sharedBytes: 100 * 1024 } } },
+    source: "/src/gemm/",
+    holds: { barrierInit: 6, barrierWait: 3, barrierArrive: 3 },
+    refused: unfinishedProducts,
+  },
+  {
     name: "the kernel that finishes a reduction",
     prepare: (device) => {
       const { sum } = namedReductions;

@@ -50,12 +50,21 @@ import {
   type WarpgroupArguments,
   warpgroupParameters,
 } from "./warpgroup-interface.ts";
-import { arrivalsOf, mainloopOf, type RingBarriers, RingPosition } from "./warpgroup-mainloop.ts";
+import {
+  arrivalsOf,
+  mainloopOf,
+  type RingBarriers,
+  RingPosition,
+  type StepWalk,
+  TileTurns,
+} from "./warpgroup-mainloop.ts";
 import { StagedOperand } from "./warpgroup-operands.ts";
 import { elementChange, handOver, rewriteTile, rewritingWarps } from "./warpgroup-rewriting.ts";
 import {
   check,
+  consumersOf,
   groupRows,
+  isPingPong,
   passageOf,
   rewrittenOf,
   sized,
@@ -67,7 +76,7 @@ import { dividesK, type Work, workOf } from "./work.ts";
 
 /** The kernel of a kind. */
 export function warpgroupKernel(kind: GemmKind): Kernel {
-  const consumers = kind.params.block.m / groupRows;
+  const consumers = consumersOf(kind);
   return kernel("gemm_warpgroup", {
     params: warpgroupParameters(kind),
     block: (consumers + 1) * threadsPerGroup,
@@ -90,6 +99,14 @@ interface OutputTile extends Work {
   readonly column: Value<I32>;
 }
 
+/** Which of the block's tiles: those of one of `of` warpgroups, or all. */
+interface TileShare {
+  readonly group: Value<I32> | undefined;
+  readonly of: number;
+}
+
+const wholeShare: TileShare = { group: undefined, of: 1 };
+
 class WarpgroupBody {
   readonly #stages: number;
   readonly #a: StagedOperand;
@@ -97,6 +114,8 @@ class WarpgroupBody {
   readonly #barriers: RingBarriers;
   /** Completed when the tiles of a stage have come that are rewritten; undefined where there are none. */
   readonly #brought: BarrierArray | undefined;
+  /** Undefined where both warpgroups share each tile. */
+  readonly #turns: TileTurns | undefined;
   readonly #steps: Value<I32>;
   readonly #tilesEach: Value<I32>;
   readonly #store: StoreResources;
@@ -109,22 +128,22 @@ class WarpgroupBody {
     private readonly facts: TargetFacts,
   ) {
     check(kind, facts);
-    const { block: extents } = kind.params;
     this.#stages = stageCount(kind, facts);
     this.#a = new StagedOperand(kind, "a", this.#stages);
     this.#b = new StagedOperand(kind, "b", this.#stages);
     this.#extras = allExtraValues(kind.extras, args as unknown as Readonly<Record<string, unknown>>);
-    this.#store = storeResources(kind, resultArguments(kind, args), extents.m / groupRows);
+    this.#store = storeResources(kind, resultArguments(kind, args), consumersOf(kind));
     this.#barriers = { full: barriers(this.#stages), empty: barriers(this.#stages) };
     this.#brought = rewrittenOf(kind).length === 0 ? undefined : barriers(this.#stages);
-    this.#steps = args.k.ceilDiv(extents.k);
+    this.#turns = isPingPong(kind) ? new TileTurns() : undefined;
+    this.#steps = args.k.ceilDiv(kind.params.block.k);
     this.#tilesEach = tileCount(kind.params, args.m, args.n);
     this.#counted = countedSteps(kind, this.#extras);
   }
 
   write(): void {
     const { kind } = this;
-    const consumers = kind.params.block.m / groupRows;
+    const consumers = consumersOf(kind);
     const { full, empty } = this.#barriers;
     const brought = this.#brought;
     const direct = rewrittenOf(kind).length < 2 ? 1 : 0;
@@ -133,8 +152,9 @@ class WarpgroupBody {
         // Of the loads, and of each warp that rewrites.
         full.initialise(stage, direct + (brought === undefined ? 0 : rewritingWarps));
         brought?.initialise(stage, 1);
-        empty.initialise(stage, consumers * arrivalsOf(kind));
+        empty.initialise(stage, isPingPong(kind) ? 1 : consumers * arrivalsOf(kind));
       }
+      this.#turns?.initialise();
       barrierInitFence();
     });
     block.barrier();
@@ -162,12 +182,14 @@ class WarpgroupBody {
     });
   }
 
-  #eachTile(body: (tile: OutputTile) => void): void {
+  /** The tiles that a block computes; or, of all blocks' warpgroups together, those of one of `of` warpgroups. */
+  #eachTile(body: (tile: OutputTile) => void, { group, of }: TileShare = wholeShare): void {
     const { kind, args } = this;
     const each = this.#tilesEach;
     const several = kind.batch !== "single" || dividesK(kind);
     const all = several ? each.mul(args.matrices) : each;
-    loop({ from: block.id.x, to: all, step: grid.size.x }, (number) => {
+    const first = group === undefined ? block.id.x : block.id.x.add(group.mul(grid.size.x));
+    loop({ from: first, to: all, step: grid.size.x.mul(of) }, (number) => {
       const work = workOf(kind, args, number, () => each);
       body({ ...work, ...tilePlace(kind.params, args.m, args.n, work.tile) });
     });
@@ -259,26 +281,44 @@ class WarpgroupBody {
     const { kind, args } = this;
     // The consumers are the block's second and later warpgroups.
     const group = subgroup.index.floorDiv(4).sub(1);
+    const turn = this.#turns?.of(group);
+    const parts = turn ? [constant(i32, 0), constant(i32, 1)] : [group];
+    const position = new RingPosition(this.#stages, 0);
     const mainloop = mainloopOf({
       kind,
       instruction: sized(kind, this.facts),
       a: this.#a,
       b: this.#b,
       barriers: this.#barriers,
-      position: new RingPosition(this.#stages, 0),
-      group,
+      position,
+      parts,
       k: args.k,
     });
-    this.#eachTile((tile) => {
-      const transforms = closedTransforms(kind.transforms, this.#extras, args, tile.batch);
-      mainloop.sum((body) => this.#eachStep(tile, body), {
-        row: tile.row.add(group.mul(groupRows)),
-        change: elementChange(kind, "a", transforms, this.#extras, args),
-      });
-      const ofTile = resultArguments(kind, tileArguments(args, tile));
-      const store = new WarpgroupStore(kind, ofTile, this.#store, transforms, tile.target);
-      store.leave(mainloop.accumulator, tile.row, tile.column, group);
-    });
+    // In turn, the stages of every other tile are the other warpgroup's; the first tile is the first one's.
+    if (turn) when(group.ne(0), () => position.skip(this.#steps));
+    this.#eachTile(
+      (tile) => {
+        const transforms = closedTransforms(kind.transforms, this.#extras, args, tile.batch);
+        const [first] = parts;
+        const walk: StepWalk = (body) => {
+          turn?.begin();
+          const any = this.#eachStep(tile, body);
+          turn?.end();
+          return any;
+        };
+        mainloop.sum(walk, {
+          row: tile.row.add(first.mul(groupRows)),
+          change: elementChange(kind, "a", transforms, this.#extras, args),
+        });
+        if (turn) position.skip(this.#steps);
+        const ofTile = resultArguments(kind, tileArguments(args, tile));
+        const store = new WarpgroupStore(kind, ofTile, this.#store, transforms, tile.target);
+        mainloop.accumulators.forEach((accumulator, i) => {
+          store.leave(accumulator, tile.row.add(parts[i].mul(groupRows)), tile.column, group);
+        });
+      },
+      turn ? { group, of: consumersOf(kind) } : wholeShare,
+    );
     finishStores(this.#store);
   }
 }

@@ -10,6 +10,7 @@ import {
   type AnyFragment,
   type BarrierArray,
   type Bool,
+  barriers,
   type Condition,
   constant,
   type I32,
@@ -54,6 +55,46 @@ export class RingPosition {
     this.stage.value = select(wraps, 0, next);
     this.#phase.value = select(wraps, this.#phase.value.xor(1), this.#phase.value);
   }
+  /** Passes over stages that are another's. */
+  skip(count: Value<I32>): void {
+    const next = this.stage.value.add(count);
+    const rounds = next.div(this.stages);
+    this.stage.value = next.sub(rounds.mul(this.stages));
+    this.#phase.value = this.#phase.value.xor(rounds.and(1));
+  }
+}
+
+/**
+ * Turns of two warpgroups: each begins a tile when the other has seen all stages of the tile before. Without that, a
+ * warpgroup would wait for phases of the ring further ahead than the one that follows, which parities cannot tell apart;
+ * and both would multiply, and then both run epilogues, at once (CUTLASS's ordered sequence barrier).
+ */
+export class TileTurns {
+  readonly #barriers: BarrierArray = barriers(2);
+
+  /** One thread does it, with the ring's barriers. */
+  initialise(): void {
+    for (const group of [0, 1]) this.#barriers.initialise(group, 1);
+  }
+  /** The turns of warpgroup `group`; number 0 has the first. */
+  of(group: Value<I32>): Turn {
+    const parity = variable(i32, group.xor(1));
+    return {
+      begin: () => {
+        this.#barriers.wait(group, parity.value);
+        parity.value = parity.value.xor(1);
+      },
+      end: () => when(isLeader(), () => this.#barriers.arrive(group.xor(1))),
+    };
+  }
+}
+
+/** One warpgroup's turns. */
+export interface Turn {
+  /** Waits for the next one. */
+  begin(): void;
+  /** Hands over to the other warpgroup. */
+  end(): void;
 }
 
 /** Barriers of the ring, one of each for a stage. */
@@ -87,15 +128,16 @@ export interface MainloopContext {
   readonly b: StagedOperand;
   readonly barriers: RingBarriers;
   readonly position: RingPosition;
-  /** Which consumer this is. */
-  readonly group: Value<I32>;
+  /** Which 64 rows of the tile this consumer multiplies. */
+  readonly parts: readonly Value<I32>[];
   /** The problem's K. */
   readonly k: Value<I32>;
 }
 
 /** Sums of one tile after the other. */
 export interface Mainloop {
-  readonly accumulator: AnyFragment;
+  /** For each 64 rows of the tile that the consumer multiplies. */
+  readonly accumulators: readonly AnyFragment[];
   sum(steps: StepWalk, tile: MainloopTile): void;
 }
 
@@ -111,18 +153,20 @@ export function mainloopOf(context: MainloopContext): Mainloop {
   return new SharedMainloop(context);
 }
 
-/** The products of one K step into an accumulator; A from shared memory unless `slices` hold it. */
+/** The products of one K step into accumulators; A from shared memory unless `slices` hold it. */
 function multiply(
-  { kind, instruction, a, b, group }: MainloopContext,
-  accumulator: AnyFragment,
+  { kind, instruction, a, b, parts }: MainloopContext,
+  accumulators: readonly AnyFragment[],
   stage: Value<I32>,
   accumulate: Condition,
   slices?: readonly AnyFragment[],
 ): void {
   for (let inner = 0; inner < kind.params.block.k; inner += instruction.k) {
-    const left = slices?.[inner / instruction.k] ?? a.slice(stage, inner, group);
-    const right = b.slice(stage, inner, undefined);
-    warpgroupMma(instruction, accumulator, left, right, { accumulate: inner === 0 ? accumulate : true });
+    accumulators.forEach((accumulator, part) => {
+      const left = slices?.[inner / instruction.k] ?? a.slice(stage, inner, parts[part]);
+      const right = b.slice(stage, inner, undefined);
+      warpgroupMma(instruction, accumulator, left, right, { accumulate: inner === 0 ? accumulate : true });
+    });
   }
 }
 
@@ -164,14 +208,14 @@ function release(
 
 /** Both operands from shared memory; one K step stays in flight. */
 class SharedMainloop implements Mainloop {
-  readonly accumulator: AnyFragment;
+  readonly accumulators: readonly AnyFragment[];
 
   constructor(private readonly context: MainloopContext) {
-    this.accumulator = warpgroupFragment(context.instruction, "accumulator");
+    this.accumulators = context.parts.map(() => warpgroupFragment(context.instruction, "accumulator"));
   }
 
   sum(steps: StepWalk): void {
-    const { context, accumulator } = this;
+    const { context, accumulators } = this;
     const { position, barriers } = context;
     const leader = isLeader();
     const previous = variable(i32, 0);
@@ -180,7 +224,7 @@ class SharedMainloop implements Mainloop {
       const stage = position.stage.value;
       barriers.full.wait(stage, position.phase);
       warpgroupFence();
-      multiply(context, accumulator, stage, later);
+      multiply(context, accumulators, stage, later);
       warpgroupCommit();
       // The step before this one is done, and its stage is free.
       warpgroupWait(1);
@@ -190,7 +234,10 @@ class SharedMainloop implements Mainloop {
     });
     warpgroupWait(0);
     release(context, leader, previous.value, any?.());
-    if (any !== undefined) when(any().not(), () => accumulator.fill(0));
+    if (any === undefined) return;
+    when(any().not(), () => {
+      for (const accumulator of accumulators) accumulator.fill(0);
+    });
   }
 }
 
@@ -199,14 +246,14 @@ class SharedMainloop implements Mainloop {
  * registers of a product that runs to whatever is computed beside it (see codegen/ptx/warpgroup.ts).
  */
 class RegisterMainloop implements Mainloop {
-  readonly accumulator: AnyFragment;
+  readonly accumulators: readonly AnyFragment[];
   readonly #registers: RegisterOperand;
   readonly #turns: Turns | undefined;
 
   constructor(private readonly context: MainloopContext) {
-    const { kind, instruction, a, group } = context;
-    this.#turns = kind.params.block.m > groupRows ? new Turns(group) : undefined;
-    this.accumulator = warpgroupFragment(instruction, "accumulator");
+    const { kind, instruction, a, parts } = context;
+    this.#turns = kind.params.block.m > groupRows ? new Turns(parts[0]) : undefined;
+    this.accumulators = [warpgroupFragment(instruction, "accumulator")];
     this.#registers = new RegisterOperand({
       instruction,
       slices: kind.params.block.k / instruction.k,
@@ -216,8 +263,9 @@ class RegisterMainloop implements Mainloop {
   }
 
   sum(steps: StepWalk, { row, change }: MainloopTile): void {
-    const { context, accumulator } = this;
-    const { kind, a, position, barriers, group, k } = context;
+    const { context, accumulators } = this;
+    const [accumulator] = accumulators;
+    const { kind, a, position, barriers, parts, k } = context;
     const depthOfStep = kind.params.block.k;
     // Products end for a warpgroup as one; loads into registers end for each warp by itself.
     const leader = subgroup.lane.eq(0);
@@ -227,12 +275,12 @@ class RegisterMainloop implements Mainloop {
       barriers.full.wait(stage, position.phase);
       const depth = step.mul(depthOfStep);
       const edge = depth.add(depthOfStep).gt(k);
-      this.#registers.load(a.rowsOf(stage, group), change, { row, depth, edge });
+      this.#registers.load(a.rowsOf(stage, parts[0]), change, { row, depth, edge });
       // Either way all lanes have loaded before one of them says so.
       if (this.#turns === undefined) subgroup.barrier();
       else this.#turns.take();
       warpgroupFence();
-      multiply(context, accumulator, stage, later, this.#registers.slices);
+      multiply(context, accumulators, stage, later, this.#registers.slices);
       warpgroupCommit();
       this.#turns?.pass();
       warpgroupWait(0);
@@ -248,16 +296,17 @@ class RegisterMainloop implements Mainloop {
  * in flight while it adds; the other warpgroup's products do.
  */
 class PromotingMainloop implements Mainloop {
-  readonly accumulator: AnyFragment;
+  readonly accumulators: readonly AnyFragment[];
   readonly #partial: AnyFragment;
 
   constructor(private readonly context: MainloopContext) {
-    this.accumulator = warpgroupFragment(context.instruction, "accumulator");
+    this.accumulators = [warpgroupFragment(context.instruction, "accumulator")];
     this.#partial = warpgroupFragment(context.instruction, "accumulator");
   }
 
   sum(steps: StepWalk): void {
-    const { context, accumulator } = this;
+    const { context } = this;
+    const [accumulator] = this.accumulators;
     const { position, barriers } = context;
     const leader = isLeader();
     const partial = this.#partial;
@@ -266,7 +315,7 @@ class PromotingMainloop implements Mainloop {
       const stage = position.stage.value;
       barriers.full.wait(stage, position.phase);
       warpgroupFence();
-      multiply(context, partial, stage, false);
+      multiply(context, [partial], stage, false);
       warpgroupCommit();
       warpgroupWait(0);
       release(context, leader, stage);

@@ -7,13 +7,18 @@ import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import type { GemmKind } from "../kind.ts";
 import type { OperatorTypes } from "../operators/operator.ts";
 import { checkSplit } from "../split.ts";
+import { everyStepCounts } from "./counted-steps.ts";
 import { storeBytes, storesBoxes } from "./warpgroup-store.ts";
+import { dividesK } from "./work.ts";
 
 /** Bytes of a swizzled line: one K step of a K-major operand, 64 elements of 16 bits. */
 export const lineBytes = 128;
 /** Rows that one warpgroup multiplies. */
 export const groupRows = 64;
 export const threadsPerGroup = 128;
+
+/** Columns of a tile of 128 rows that one warpgroup has registers for. */
+const widestPingPong = 128;
 
 /** Whether K is the contiguous direction of an operand. */
 export function kMajor(kind: Pick<GemmKind, "a" | "b">, operand: "a" | "b"): boolean {
@@ -102,6 +107,34 @@ export function isWidened(kind: PassingKind, operand: "a" | "b"): boolean {
   return kind[operand].type !== tileType(kind, operand);
 }
 
+/**
+ * Whether each of two consumer warpgroups computes tiles of its own, in turn, so that one's epilogue runs beside the
+ * other's products (CUTLASS's ping-pong form): tiles of 128 rows by four warps. Otherwise both share each tile.
+ */
+export function isPingPong({ params }: Pick<GemmKind, "params">): boolean {
+  return params.block.m === 2 * groupRows && params.warps.m === 4;
+}
+
+/** Warpgroups that multiply. */
+export function consumersOf({ params }: Pick<GemmKind, "params">): number {
+  return params.block.m / groupRows;
+}
+
+/** @throws ArgumentError for kinds whose tiles cannot be taken in turn */
+function checkPingPong(kind: GemmKind): void {
+  const { block: extents } = kind.params;
+  const who = `params.warps.m = 4 with block.m = ${extents.m} (tiles of each warpgroup in turn)`;
+  if (extents.n > widestPingPong) {
+    throw new ArgumentError(`${who}: block.n is at most ${widestPingPong}, not ${extents.n}`);
+  }
+  const whole = everyStepCounts(kind) && !dividesK(kind);
+  const direct = (["a", "b"] as const).every((operand) => passageOf(kind, operand) === "direct");
+  if (whole && direct && kind.types.promotionInterval === undefined) return;
+  throw new ArgumentError(
+    `${who}: wants all of K for every tile, operands straight from memory and sums in one level; 8 warps do without`,
+  );
+}
+
 /** Elements of K in one step: a line of shared memory. */
 export function depthOf(kind: Pick<GemmKind, "types">): number {
   return lineBytes / byteSize(tileType(kind, "a"));
@@ -123,6 +156,13 @@ export function check(kind: GemmKind, facts: TargetFacts): void {
       `params.block.n is a multiple of 64 up to ${widest} with warpgroups, not ${extents.n}`,
     );
   }
+  const { m, n } = kind.params.warps;
+  if (n !== 1 || (m !== 4 && m !== extents.m / 16)) {
+    throw new ArgumentError(
+      `params.warps are ${extents.m / 16} x 1 with warpgroups and ${extents.m} rows, or 4 x 1 for tiles in turn; not ${m} x ${n}`,
+    );
+  }
+  if (isPingPong(kind)) checkPingPong(kind);
   if (extents.k !== depth)
     throw new ArgumentError(
       `params.block.k is ${depth} with ${tileType(kind, "a").name} in 128-byte lines, not ${extents.k}`,
@@ -145,6 +185,6 @@ export function stageCount(kind: GemmKind, facts: TargetFacts): number {
     })
     .reduce((sum, one) => sum + one, 0);
   // Beside the ring there are the boxes in which results leave, and a little for barriers and alignment.
-  const boxes = storesBoxes(kind) ? (kind.params.block.m / groupRows) * storeBytes : 0;
+  const boxes = storesBoxes(kind) ? consumersOf(kind) * storeBytes : 0;
   return Math.max(2, Math.min(8, Math.floor((facts.limits.sharedBytes - boxes - 2048) / bytes)));
 }

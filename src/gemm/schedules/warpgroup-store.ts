@@ -147,15 +147,15 @@ export class WarpgroupStore {
   ) {}
 
   /**
-   * Stores the tile at (row, column) of the product whose rows this warpgroup, the `group`-th that multiplies, holds 64 of.
-   * Elements of a gated D are counted as those of the accumulator's first half.
+   * Stores 64 rows of a tile, those that begin at (row, column) of the product. `group` says which warpgroup that multiplies
+   * this is. Elements of a gated D are counted as those of the accumulator's first half.
    */
   leave(accumulator: AnyFragment, row: Value<I32>, ofProduct: Value<I32>, group: Value<I32>): void {
     const perResult = columnsPerResult(this.kind);
     const column = perResult === 1 ? ofProduct : ofProduct.div(perResult);
-    const first = { row: row.add(group.mul(rowsHeld)), column };
+    const first = { row, column };
     this.#collecting(["row", "all"], accumulator, [0, accumulator.count / perResult], first, () => {
-      this.#leave(accumulator, { row, column }, first, group);
+      this.#leave(accumulator, first, group);
     });
   }
 
@@ -196,11 +196,11 @@ export class WarpgroupStore {
     return (accumulator.layout as FragmentLayout).element(i);
   }
 
-  #leave(accumulator: AnyFragment, { row, column }: Place, first: Place, group: Value<I32>): void {
+  #leave(accumulator: AnyFragment, first: Place, group: Value<I32>): void {
     const { m, n } = this.args;
-    const rows = this.kind.params.block.m;
+    const { row, column } = first;
     const columns = resultColumns(this.kind);
-    const whole = (): Condition => row.add(rows).le(m).and(column.add(columns).le(n));
+    const whole = (): Condition => row.add(rowsHeld).le(m).and(column.add(columns).le(n));
     const { boxes } = this.resources;
     if (boxes === undefined) {
       when(whole(), () => this.#pairs(accumulator, first, false)).otherwise(() =>

@@ -18,9 +18,11 @@ import { warpgroupKernel } from "./warpgroup-kernel.ts";
 import { rewritingWarps } from "./warpgroup-rewriting.ts";
 import {
   check,
+  consumersOf,
   depthOf,
   groupRows,
   instructionOf,
+  isPingPong,
   kMajor,
   narrowTypes,
   passageOf,
@@ -136,7 +138,7 @@ export const warpgroupSchedule: Schedule = {
     );
     const rewriters = rewrittenOf(kind).length === 0 ? "" : `, ${rewritingWarps} warps that rewrite`;
     return [
-      `schedule   warpgroup: tensor maps, ${stageCount(kind, facts)} stages, one producer${rewriters}, ${extents.m / groupRows} consumer warpgroups, resident blocks`,
+      `schedule   warpgroup: tensor maps, ${stageCount(kind, facts)} stages, one producer${rewriters}, ${consumersOf(kind)} consumer warpgroups${isPingPong(kind) ? " with tiles in turn (ping-pong)" : ""}, resident blocks`,
       ...(ways.length === 0 ? [] : [`operands   ${ways.join(", ")}`]),
       `tiles      block ${extents.m} x ${extents.n} x ${extents.k}`,
     ];
