@@ -283,6 +283,16 @@ const kernels: readonly Kernel[] = [
     }),
   },
   {
+    name: "wgmma of f16 with tiles of 256 rows, bias, GELU and a residual",
+    targets: ["sm_90a"],
+    type: f16,
+    schedule: "warpgroup",
+    options: (device) => ({
+      params: { block: { m: 256, n: 128, k: 64 }, warps: { m: 8, n: 1 }, groupRows: 8 },
+      epilogue: [bias(device.empty(f32, [size])), geluTanh, residual(device.empty(f16, [size, size]))],
+    }),
+  },
+  {
     name: "wgmma of widened e4m3",
     targets: ["sm_90a"],
     type: e4m3,

@@ -12,6 +12,7 @@ import { deviceKinds, expectClose } from "./table.ts";
 
 const together = { block: { m: 64, n: 64, k: 64 }, warps: { m: 4, n: 1 }, groupRows: 2 };
 const inTurn = { ...together, block: { m: 128, n: 64, k: 64 } };
+const tall = { ...together, block: { m: 256, n: 64, k: 64 }, warps: { m: 8, n: 1 } };
 const negated: Transform = (x) => x.neg();
 const negative = (x: number): number => -x;
 
@@ -63,6 +64,26 @@ const rows: readonly Row[] = [
     options: { params: inTurn },
   },
   {
+    name: "tiles of 256 rows",
+    m: 300,
+    n: 70,
+    k: 136,
+    a: f16,
+    beta: 1,
+    options: { params: tall },
+  },
+  {
+    name: "tiles of 256 rows, both operands across K, B changed in shared memory",
+    m: 200,
+    n: 70,
+    k: 72,
+    a: f16,
+    d: f32,
+    layout: "tn",
+    mapB: negative,
+    options: { params: { ...tall, splitK: 2 }, transforms: { b: { globalToShared: negated } } },
+  },
+  {
     name: "one tile in turn",
     m: 20,
     n: 8,
@@ -80,7 +101,7 @@ function opened(kind: DeviceKind): Promise<Device> {
   const { machine, limits } = simulatorFacts();
   const facts = {
     machine: { ...machine, multiprocessors: 1 },
-    limits: { ...limits, sharedBytes: 112 * 1024 },
+    limits: { ...limits, sharedBytes: 116 * 1024 },
   };
   return open({ kind: "simulator", simulator: { facts } });
 }
@@ -137,7 +158,7 @@ describe.each(deviceKinds())("%s: a resident block computes", (kind) => {
     plan.d.dispose();
   });
 
-  it("no tiles in turn where the stages of each are not known beforehand", async ({ skip }) => {
+  it("no tiles in turn, nor of 256 rows, where that cannot be", async ({ skip }) => {
     skip(lacking(), why);
     using a = device.array(f16, [256, 256]);
     const cases: readonly (readonly [GemmOptions, RegExp])[] = [
@@ -145,6 +166,10 @@ describe.each(deviceKinds())("%s: a resident block computes", (kind) => {
       [{ transforms: { b: { globalToShared: negated } } }, /operands straight from memory/],
       [{ params: { ...inTurn, block: { m: 128, n: 256, k: 64 } } }, /block.n is at most 128/],
       [{ params: { ...inTurn, warps: { m: 2, n: 1 } } }, /8 x 1 with warpgroups and 128 rows, or 4 x 1/],
+      [{ params: { ...tall, block: { m: 256, n: 192, k: 64 } } }, /m = 256: block.n is at most 128/],
+      [{ params: tall, transforms: { a: { globalToShared: negated } } }, /m = 256: wants A straight from/],
+      [{ params: { ...tall, block: { m: 192, n: 64, k: 64 } } }, /block.m is 64, 128 or 256/],
+      [{ params: { ...tall, warps: { m: 16, n: 1 } } }, /8 x 1 with warpgroups and 256 rows; not 16/],
     ];
     for (const [options, message] of cases) {
       const plan = planGemm(a, a, { schedule: "warpgroup", params: inTurn, ...options });

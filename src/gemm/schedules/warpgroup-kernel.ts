@@ -65,6 +65,7 @@ import {
   consumersOf,
   groupRows,
   isPingPong,
+  partsOf,
   passageOf,
   rewrittenOf,
   sized,
@@ -282,7 +283,9 @@ class WarpgroupBody {
     // The consumers are the block's second and later warpgroups.
     const group = subgroup.index.floorDiv(4).sub(1);
     const turn = this.#turns?.of(group);
-    const parts = turn ? [constant(i32, 0), constant(i32, 1)] : [group];
+    const held = partsOf(kind);
+    const firstPart = turn ? constant(i32, 0) : group.mul(held);
+    const parts = Array.from({ length: held }, (_, part) => firstPart.add(part));
     const position = new RingPosition(this.#stages, 0);
     const mainloop = mainloopOf({
       kind,
@@ -299,7 +302,6 @@ class WarpgroupBody {
     this.#eachTile(
       (tile) => {
         const transforms = closedTransforms(kind.transforms, this.#extras, args, tile.batch);
-        const [first] = parts;
         const walk: StepWalk = (body) => {
           turn?.begin();
           const any = this.#eachStep(tile, body);
@@ -307,7 +309,7 @@ class WarpgroupBody {
           return any;
         };
         mainloop.sum(walk, {
-          row: tile.row.add(first.mul(groupRows)),
+          row: tile.row.add(firstPart.mul(groupRows)),
           change: elementChange(kind, "a", transforms, this.#extras, args),
         });
         if (turn) position.skip(this.#steps);

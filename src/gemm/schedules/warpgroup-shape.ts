@@ -17,8 +17,10 @@ export const lineBytes = 128;
 export const groupRows = 64;
 export const threadsPerGroup = 128;
 
-/** Columns of a tile of 128 rows that one warpgroup has registers for. */
-const widestPingPong = 128;
+/** Columns of a tile of which one warpgroup sums 128 rows: more would take more registers than there are. */
+const widestOfTwo = 128;
+/** Warpgroups that multiply, at most: three leave a thread too few registers for wide tiles. */
+const mostConsumers = 2;
 
 /** Whether K is the contiguous direction of an operand. */
 export function kMajor(kind: Pick<GemmKind, "a" | "b">, operand: "a" | "b"): boolean {
@@ -117,21 +119,40 @@ export function isPingPong({ params }: Pick<GemmKind, "params">): boolean {
 
 /** Warpgroups that multiply. */
 export function consumersOf({ params }: Pick<GemmKind, "params">): number {
-  return params.block.m / groupRows;
+  return Math.min(mostConsumers, params.block.m / groupRows);
+}
+
+/** How many times 64 rows of a tile each of the warpgroups sums that share it, or the one whose turn it is. */
+export function partsOf(kind: Pick<GemmKind, "params">): number {
+  const { m } = kind.params.block;
+  return m / groupRows / (isPingPong(kind) ? 1 : consumersOf(kind));
+}
+
+/** Warps of a tile. */
+function warpsOf(rows: number): number {
+  return Math.min(rows / 16, mostConsumers * 4);
+}
+
+/** @throws ArgumentError for kinds of which a warpgroup cannot sum 128 rows */
+function checkTwoParts(kind: GemmKind, who: string): void {
+  const { n } = kind.params.block;
+  if (n > widestOfTwo) throw new ArgumentError(`${who}: block.n is at most ${widestOfTwo}, not ${n}`);
+  const held = kind.types.promotionInterval !== undefined;
+  if (passageOf(kind, "a") !== "registers" && !held) return;
+  throw new ArgumentError(
+    `${who}: wants ${held ? "sums in one level" : "A straight from memory"}; block.m = 128 with 8 warps does without`,
+  );
 }
 
 /** @throws ArgumentError for kinds whose tiles cannot be taken in turn */
 function checkPingPong(kind: GemmKind): void {
-  const { block: extents } = kind.params;
-  const who = `params.warps.m = 4 with block.m = ${extents.m} (tiles of each warpgroup in turn)`;
-  if (extents.n > widestPingPong) {
-    throw new ArgumentError(`${who}: block.n is at most ${widestPingPong}, not ${extents.n}`);
-  }
+  const who = `params.warps.m = 4 with block.m = ${kind.params.block.m} (tiles of each warpgroup in turn)`;
+  checkTwoParts(kind, who);
   const whole = everyStepCounts(kind) && !dividesK(kind);
   const direct = (["a", "b"] as const).every((operand) => passageOf(kind, operand) === "direct");
-  if (whole && direct && kind.types.promotionInterval === undefined) return;
+  if (whole && direct) return;
   throw new ArgumentError(
-    `${who}: wants all of K for every tile, operands straight from memory and sums in one level; 8 warps do without`,
+    `${who}: wants all of K for every tile and operands straight from memory; 8 warps do without`,
   );
 }
 
@@ -146,9 +167,9 @@ export function check(kind: GemmKind, facts: TargetFacts): void {
   const { block: extents } = kind.params;
   const depth = depthOf(kind);
   const widest = widestTile(kind, facts);
-  if (extents.m % groupRows !== 0 || extents.m > 2 * groupRows) {
+  if (![1, 2, 4].includes(extents.m / groupRows)) {
     throw new ArgumentError(
-      `params.block.m is 64 or 128 with warpgroups (64 rows each, at most two), not ${extents.m}`,
+      `params.block.m is 64, 128 or 256 with warpgroups (64 rows each, or twice 64 each of two), not ${extents.m}`,
     );
   }
   if (extents.n % 64 !== 0 || extents.n > widest) {
@@ -157,12 +178,15 @@ export function check(kind: GemmKind, facts: TargetFacts): void {
     );
   }
   const { m, n } = kind.params.warps;
-  if (n !== 1 || (m !== 4 && m !== extents.m / 16)) {
+  const warps = warpsOf(extents.m);
+  if (n !== 1 || (m !== warps && !isPingPong(kind))) {
+    const inTurn = extents.m === 2 * groupRows ? ", or 4 x 1 for tiles in turn" : "";
     throw new ArgumentError(
-      `params.warps are ${extents.m / 16} x 1 with warpgroups and ${extents.m} rows, or 4 x 1 for tiles in turn; not ${m} x ${n}`,
+      `params.warps are ${warps} x 1 with warpgroups and ${extents.m} rows${inTurn}; not ${m} x ${n}`,
     );
   }
   if (isPingPong(kind)) checkPingPong(kind);
+  else if (partsOf(kind) > 1) checkTwoParts(kind, `params.block.m = ${extents.m}`);
   if (extents.k !== depth)
     throw new ArgumentError(
       `params.block.k is ${depth} with ${tileType(kind, "a").name} in 128-byte lines, not ${extents.k}`,

@@ -20,7 +20,6 @@ import {
   check,
   consumersOf,
   depthOf,
-  groupRows,
   instructionOf,
   isPingPong,
   kMajor,
@@ -73,13 +72,15 @@ function operandRefusal(kind: UnscheduledKind, name: "a" | "b"): string | undefi
 /** Tile shapes, largest first. */
 const shapes = [
   { m: 128, n: 256 },
+  { m: 256, n: 128 },
   { m: 128, n: 192 },
   { m: 128, n: 128 },
   { m: 128, n: 64 },
 ] as const;
 
-/** Tile shapes where a lane holds two sets of sums. */
-const promotedShapes = shapes.slice(1);
+/** Tile shapes where lanes hold elements of A besides sums, and where they hold two sets of sums. */
+const lowShapes = shapes.filter(({ m }) => m === 128);
+const promotedShapes = lowShapes.slice(1);
 
 /**
  * Columns of a tile that would take as long as the loads of its rows of A, and what else is done once a tile: measured for
@@ -95,17 +96,17 @@ function params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): 
   const { multiprocessors } = facts.machine;
   const tiles = (shape: { readonly m: number; readonly n: number }): number =>
     tilesOf(launch, { block: { ...shape, k: depth }, warps: { m: 8, n: 1 }, groupRows: 16 });
-  // The width of the tiles that each multiprocessor computes in turn, beside the rows that it loads for each.
+  // The width of the tiles that each multiprocessor computes in turn, as though of 128 rows, beside what comes once a tile.
   const time = (shape: (typeof shapes)[number]): number =>
-    Math.ceil(tiles(shape) / multiprocessors) * (shape.n + beside);
+    Math.ceil(tiles(shape) / multiprocessors) * ((shape.m / 128) * shape.n + beside);
   const promoted = kind.types.promotionInterval !== undefined;
-  const possible = promoted ? promotedShapes : shapes;
+  const possible = promoted ? promotedShapes : passageOf(kind, "a") === "registers" ? lowShapes : shapes;
   const beside = promoted ? columnsOfRows.promoted : columnsOfRows.usual;
   const { m: rows, n: columns } = possible.reduce((best, shape) => (time(shape) < time(best) ? shape : best));
   const whole = {
     block: { m: rows, n: columns, k: depth },
-    warps: { m: (rows / groupRows) * 4, n: 1 },
-    groupRows: 16,
+    warps: { m: 8, n: 1 },
+    groupRows: 2048 / rows,
   };
   return launch.k < shortestDivided ? whole : withSplit(kind, launch, whole, facts);
 }
