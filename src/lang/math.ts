@@ -92,11 +92,14 @@ export function sqrt<T extends FloatType>(x: Value<T>): Value<T> {
 export function reciprocalSqrt<T extends FloatType>(x: Value<T>): Value<T> {
   return float("reciprocalSqrt", x);
 }
-/** 1/x, within 1 unit in the last place of f32; `constant(type, 1).div(x)` rounds correctly. */
+/**
+ * 1/x, within 1 unit in the last place of f32, where arguments and results below 2^-126 may count as zero;
+ * `constant(type, 1).div(x)` rounds correctly.
+ */
 export function reciprocal<T extends FloatType>(x: Value<T>): Value<T> {
   return float("reciprocal", x);
 }
-/** 2^x, within 2 units in the last place of f32. */
+/** 2^x, within 2 units in the last place of f32; results below 2^-126 may be zero. */
 export function exp2<T extends FloatType>(x: Value<T>): Value<T> {
   return float("exp2", x);
 }
@@ -126,12 +129,12 @@ export function tanhApproximate<T extends FloatType>(x: Value<T>): Value<T> {
 }
 /** Hyperbolic tangent as 1 - 2/(e^2x + 1) with an approximate reciprocal: absolute error about 2^-22. */
 export function tanh<T extends FloatType>(x: Value<T>): Value<T> {
-  const grown = binary("add", exp(scale(x, 2)), 1);
+  const grown = binary("add", exp2(scale(x, 2 * Math.LOG2E)), 1);
   return fusedMultiplyAdd(constant(x.type, -2), reciprocal(grown), constant(x.type, 1));
 }
 /** 1/(1 + e^-x) with an approximate reciprocal: relative error about 2^-21. */
 export function sigmoid<T extends FloatType>(x: Value<T>): Value<T> {
-  return reciprocal(binary("add", exp(scale(x, -1)), 1));
+  return reciprocal(binary("add", exp2(scale(x, -Math.LOG2E)), 1));
 }
 export function floor<T extends FloatType>(x: Value<T>): Value<T> {
   return float("floor", x);

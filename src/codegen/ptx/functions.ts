@@ -15,12 +15,17 @@ function unary<Name extends OperationName>(f32: string, f64: string, version = 6
   });
 }
 
+/*
+ * Exponentials and reciprocals flush subnormals: the forms that keep them cost several instructions around the one that
+ * computes, for results that an addition or a product next to them mostly swallows.
+ */
+
 /** Marks the f64 form of a function that requirements.ts refuses before any emitter runs. */
 const refused = "";
 
 export const emitSqrt: NodeEmitter<"sqrt"> = unary("sqrt.rn.f32", "sqrt.rn.f64");
-export const emitReciprocal: NodeEmitter<"reciprocal"> = unary("rcp.approx.f32", "rcp.rn.f64");
-export const emitExp2: NodeEmitter<"exp2"> = unary("ex2.approx.f32", refused);
+export const emitReciprocal: NodeEmitter<"reciprocal"> = unary("rcp.approx.ftz.f32", "rcp.rn.f64");
+export const emitExp2: NodeEmitter<"exp2"> = unary("ex2.approx.ftz.f32", refused);
 export const emitLog2: NodeEmitter<"log2"> = unary("lg2.approx.f32", refused);
 export const emitSin: NodeEmitter<"sin"> = unary("sin.approx.f32", refused);
 export const emitCos: NodeEmitter<"cos"> = unary("cos.approx.f32", refused);

@@ -6,6 +6,7 @@ import {
   clamp,
   constant,
   exp,
+  exp2,
   fusedMultiplyAdd,
   tanh as hyperbolicTangent,
   sigmoid as logistic,
@@ -40,9 +41,10 @@ export function gelu(x: AnyValue): AnyValue {
  * number without the cancellation of 1 + tanh z for negative x, and with one exponential and one reciprocal.
  */
 export function geluTanh(x: AnyValue): AnyValue {
-  const c = 2 * Math.sqrt(2 / Math.PI);
+  // -2z · log2 e, so that sigmoid(2z) is 1/(1 + 2^that) without further factors.
+  const c = -2 * Math.sqrt(2 / Math.PI) * Math.LOG2E;
   const slope = fusedMultiplyAdd(x.mul(x), constant(x.type, c * 0.044715), constant(x.type, c));
-  return x.mul(logistic(x.mul(slope)));
+  return x.mul(reciprocal(exp2(x.mul(slope)).add(1)));
 }
 
 /** x · sigmoid(x), also called swish. */
