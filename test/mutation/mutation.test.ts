@@ -73,6 +73,9 @@ const ring = {
 /** Products that nobody commits, or whose accumulators are read before they are done. */
 const unfinishedProducts = ["warpgroupCommit: warpgroupCommit();", "warpgroupWait: warpgroupWait(0);"];
 
+/** Tiles that both warpgroups of a block compute together. */
+const shared = { block: { m: 128, n: 128, k: 64 }, warps: { m: 8, n: 1 }, groupRows: 16 };
+
 const subjects: readonly Subject[] = [
   {
     name: "register-staged, mma",
@@ -115,7 +118,13 @@ const subjects: readonly Subject[] = [
   },
   {
     name: "warpgroup, results of 16 bits",
-    prepare: product(f16, f16, [256, 128, 448], { schedule: "warpgroup" }, { transposed: true }),
+    prepare: product(
+      f16,
+      f16,
+      [256, 128, 448],
+      { schedule: "warpgroup", params: shared },
+      { transposed: true },
+    ),
     options: { facts: { machine } },
     source: "/src/gemm/",
     holds: { barrierWait: 2, warpgroupWait: 2, warpgroupFence: 1 },
@@ -123,7 +132,7 @@ const subjects: readonly Subject[] = [
   },
   {
     name: "warpgroup, results of 32 bits, B along N",
-    prepare: product(f16, f32, [256, 128, 640], { schedule: "warpgroup" }),
+    prepare: product(f16, f32, [256, 128, 640], { schedule: "warpgroup", params: shared }),
     options: { facts: { machine } },
     source: "/src/gemm/",
     holds: { barrierWait: 2, warpgroupWait: 2, warpgroupFence: 1 },

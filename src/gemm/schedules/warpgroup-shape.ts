@@ -133,27 +133,30 @@ function warpsOf(rows: number): number {
   return Math.min(rows / 16, mostConsumers * 4);
 }
 
-/** @throws ArgumentError for kinds of which a warpgroup cannot sum 128 rows */
-function checkTwoParts(kind: GemmKind, who: string): void {
+/** Why a warpgroup cannot sum 128 rows of a kind; undefined when it can. */
+function twoPartsRefusal(kind: GemmKind): string | undefined {
   const { n } = kind.params.block;
-  if (n > widestOfTwo) throw new ArgumentError(`${who}: block.n is at most ${widestOfTwo}, not ${n}`);
-  const held = kind.types.promotionInterval !== undefined;
-  if (passageOf(kind, "a") !== "registers" && !held) return;
-  throw new ArgumentError(
-    `${who}: wants ${held ? "sums in one level" : "A straight from memory"}; block.m = 128 with 8 warps does without`,
-  );
+  if (n > widestOfTwo) return `block.n is at most ${widestOfTwo}, not ${n}`;
+  if (kind.types.promotionInterval !== undefined)
+    return "wants sums in one level; block.m = 128 with 8 warps does without";
+  if (passageOf(kind, "a") === "registers")
+    return "wants A straight from memory; block.m = 128 with 8 warps does without";
+  return undefined;
 }
 
-/** @throws ArgumentError for kinds whose tiles cannot be taken in turn */
-function checkPingPong(kind: GemmKind): void {
-  const who = `params.warps.m = 4 with block.m = ${kind.params.block.m} (tiles of each warpgroup in turn)`;
-  checkTwoParts(kind, who);
+/** Why tiles of a kind cannot be taken in turn; undefined when they can. */
+function turnRefusal(kind: GemmKind): string | undefined {
+  const held = twoPartsRefusal(kind);
+  if (held !== undefined) return held;
   const whole = everyStepCounts(kind) && !dividesK(kind);
   const direct = (["a", "b"] as const).every((operand) => passageOf(kind, operand) === "direct");
-  if (whole && direct) return;
-  throw new ArgumentError(
-    `${who}: wants all of K for every tile and operands straight from memory; 8 warps do without`,
-  );
+  if (whole && direct) return undefined;
+  return "wants all of K for every tile and operands straight from memory; 8 warps do without";
+}
+
+/** Whether tiles can be taken in turn. */
+export function canTurn(kind: GemmKind): boolean {
+  return turnRefusal(kind) === undefined;
 }
 
 /** Elements of K in one step: a line of shared memory. */
@@ -185,8 +188,12 @@ export function check(kind: GemmKind, facts: TargetFacts): void {
       `params.warps are ${warps} x 1 with warpgroups and ${extents.m} rows${inTurn}; not ${m} x ${n}`,
     );
   }
-  if (isPingPong(kind)) checkPingPong(kind);
-  else if (partsOf(kind) > 1) checkTwoParts(kind, `params.block.m = ${extents.m}`);
+  const turn = isPingPong(kind);
+  const reason = turn ? turnRefusal(kind) : partsOf(kind) > 1 ? twoPartsRefusal(kind) : undefined;
+  if (reason !== undefined) {
+    const who = turn ? `params.warps.m = 4 (tiles of each warpgroup in turn) with ` : "params.";
+    throw new ArgumentError(`${who}block.m = ${extents.m}: ${reason}`);
+  }
   if (extents.k !== depth)
     throw new ArgumentError(
       `params.block.k is ${depth} with ${tileType(kind, "a").name} in 128-byte lines, not ${extents.k}`,
