@@ -14,7 +14,7 @@ const near: IntervalOf = (first, extent) => ({ from: first, to: first.add(extent
 const diagonalLayout: Layout = {
   ...rowMajor,
   name: "diagonal",
-  facts: { movement: "registers" },
+  facts: { movement: "registers", thin: true },
   counts: (row, column) => row.eq(column),
   steps: stepsWithin("near the diagonal", near, near),
   load(source, { leading, zero = 0 }, tile) {
