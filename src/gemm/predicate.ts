@@ -25,6 +25,8 @@ export interface Predicate {
   readonly name: string;
   /** The steps that count follow each other without a gap: saves asking twice. */
   readonly contiguous?: boolean;
+  /** Tiles further down and to the right have more steps: they are computed first. */
+  readonly growing?: boolean;
   next(tile: OutputTile, step: Value<I32>, extras: readonly ExtraValue[]): Value<I32>;
 }
 

@@ -18,10 +18,12 @@ import {
   complex,
   complex3m,
   defineAlgebra,
+  diagonal,
   dual,
   fma,
   type GemmOptions,
   geluTanh,
+  type MatrixSource,
   maxPlus,
   mmaSync,
   planGemm,
@@ -31,6 +33,7 @@ import {
   semiringOperator,
   silu,
   type Transform,
+  triangular,
   wmmaSync,
 } from "tilewright/gemm";
 import { describe, expect, it } from "vitest";
@@ -52,6 +55,8 @@ interface Kernel {
   readonly schedule: string;
   /** What elements are, where they are no single numbers. */
   readonly algebra?: Algebra;
+  /** What A is, where it is not dense. */
+  readonly structured?: (a: DeviceArray) => MatrixSource;
   /** Matrices of A, for all of which there is one B. */
   readonly batch?: number;
   readonly options?: (device: Device) => GemmOptions;
@@ -293,6 +298,21 @@ const kernels: readonly Kernel[] = [
     }),
   },
   {
+    name: "wgmma of a lower triangle",
+    targets: ["sm_90a"],
+    type: f16,
+    layout: "tn",
+    schedule: "warpgroup",
+    structured: (a) => triangular(a, "lower"),
+  },
+  {
+    name: "mma of a diagonal",
+    targets: ["sm_80", "sm_90a"],
+    type: f16,
+    schedule: "multistage",
+    structured: (a) => diagonal(a.strided([size], [size + 1])),
+  },
+  {
     name: "wgmma of widened e4m3",
     targets: ["sm_90a"],
     type: e4m3,
@@ -312,7 +332,7 @@ const kernels: readonly Kernel[] = [
 ];
 
 async function textOf(
-  { type, layout = "nn", vectors = size, algebra, batch, options }: Kernel,
+  { type, layout = "nn", vectors = size, algebra, structured, batch, options }: Kernel,
   target: NvidiaTargetName,
   schedule: string,
 ) {
@@ -326,7 +346,8 @@ async function textOf(
   const matrix = (order: string, columns: number): DeviceArray =>
     order === "t" ? device.empty(type, [columns, size]).transposed : device.empty(type, [size, columns]);
   const a = batch === undefined ? matrix(layout[0]!, size) : device.empty(type, [batch, size, size]);
-  const plan = await planGemm(a, matrix(layout[1]!, vectors), options?.(device) ?? {});
+  const left = structured?.(a) ?? a;
+  const plan = await planGemm(left, matrix(layout[1]!, vectors), options?.(device) ?? {});
   expect(plan.kind.schedule).toBe(schedule);
   return plan.compiled!.text;
 }

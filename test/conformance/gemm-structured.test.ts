@@ -40,6 +40,27 @@ onEveryDevice((device) => {
     it.for(structures.filter((_, i) => i % 4 === 2).map(transposed))("$name", (structure) =>
       run(structure, { side: "b" }, 3),
     );
+    // Some K steps count wholly and some in part.
+    it.for(structures.filter(({ name }) => /^(lower|upper) triangular|^banded/.test(name)))(
+      "$name, on warpgroups",
+      async (structure, { skip }) => {
+        skip(device().facts.warpgroupMma.length === 0, "the target has no warpgroup products");
+        const params = { block: { m: 128, n: 64, k: 64 }, warps: { m: 8, n: 1 }, groupRows: 2 };
+        const size = { rows: 272, columns: 272, other: 40 };
+        await checkStructured(
+          device(),
+          {
+            structure,
+            side: "a",
+            otherMajor: "row",
+            type: f16,
+            ...size,
+            options: { schedule: "warpgroup", params },
+          },
+          5,
+        );
+      },
+    );
     it.runIf(soak).for([...structures, ...structures.map(transposed)])(
       "$name, every pair of size, type, side and order",
       { timeout: 600_000 },

@@ -21,6 +21,12 @@ const band: Mask = {
     const [below, above] = widths(extras);
     return row.sub(column).le(below).and(column.sub(row).le(above));
   },
+  allCount({ row, column, rows, columns }, extras) {
+    const [below, above] = widths(extras);
+    const lowest = row.add(rows - 1).sub(column);
+    const highest = column.add(columns - 1).sub(row);
+    return lowest.le(below).and(highest.le(above));
+  },
   steps: stepsWithin(
     "within the band",
     (first, extent, extras) => {

@@ -15,10 +15,11 @@ export interface Interval {
 /** The interval of the lines `first` to `first + extent`: rows of A, columns of B. */
 export type IntervalOf = (first: Value<I32>, extent: number, extras: readonly ExtraValue[]) => Interval;
 
-function within(name: string, side: "a" | "b", intervalOf: IntervalOf): Predicate {
+function within(name: string, side: "a" | "b", intervalOf: IntervalOf, growing: boolean): Predicate {
   return {
     name,
     contiguous: true,
+    growing,
     next(tile, step, extras) {
       const [first, extent] = side === "a" ? [tile.row, tile.rows] : [tile.column, tile.columns];
       const { from, to } = intervalOf(first, extent, extras);
@@ -28,7 +29,15 @@ function within(name: string, side: "a" | "b", intervalOf: IntervalOf): Predicat
   };
 }
 
-/** K steps that meet an interval, for a matrix that is A and for one that is B. */
-export function stepsWithin(name: string, a: IntervalOf, b: IntervalOf): NonNullable<Layout["steps"]> {
-  return { a: within(name, "a", a), b: within(name, "b", b) };
+/**
+ * K steps that meet an interval, for a matrix that is A and for one that is B. `growing` says where the interval is longer
+ * for lines further on.
+ */
+export function stepsWithin(
+  name: string,
+  a: IntervalOf,
+  b: IntervalOf,
+  growing?: "a" | "b",
+): NonNullable<Layout["steps"]> {
+  return { a: within(name, "a", a, growing === "a"), b: within(name, "b", b, growing === "b") };
 }

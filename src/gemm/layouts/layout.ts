@@ -50,6 +50,8 @@ export interface LayoutFacts {
   readonly maskedBox?: boolean;
   /** Most elements of one access along the major direction; what alignment allows unless given. */
   readonly widest?: number;
+  /** Of a line only an element or a few count: products are bound by memory, and tiles that are small hide its latency. */
+  readonly thin?: boolean;
   /** Some elements are the number 1 without being stored: for operators whose sums are sums. */
   readonly ones?: boolean;
   /** As C or D: some elements are not there, and stores leave what lies in their place. */
@@ -64,6 +66,15 @@ export interface ComponentStream {
   readonly layout: Layout;
   /** Which components follow each other. */
   readonly components: readonly number[];
+}
+
+/** Several rows and columns of a matrix. */
+export interface MatrixArea {
+  /** The first element's. */
+  readonly row: Value<I32>;
+  readonly column: Value<I32>;
+  readonly rows: number;
+  readonly columns: number;
 }
 
 /** One element or several as one access. */
@@ -89,6 +100,8 @@ export interface Layout {
   position?(place: MatrixPlace, tile: MatrixTile): IndexOperand;
   /** Which elements there are, of a layout that leaves some out: the others count as nothing, whatever transforms make of them. */
   counts?(row: Value<I32>, column: Value<I32>, extras: readonly ExtraValue[]): Value<Bool>;
+  /** Whether all elements of an area count, for a layout that leaves some out; it may say no where they do. */
+  allCount?(area: MatrixArea, extras: readonly ExtraValue[]): Value<Bool>;
   /** Which K steps count with such a matrix as A and as B; `extras` are the layout's. Every step unless given. */
   readonly steps?: { readonly a: Predicate; readonly b: Predicate };
   /** How the numbers of elements with several components lie; elements are single numbers unless given. */

@@ -18,6 +18,7 @@ import {
   factsOf,
   firstElement,
   type Layout,
+  type MatrixArea,
   type MatrixTile,
   runOf,
 } from "./layout.ts";
@@ -26,6 +27,8 @@ import {
 export interface Mask {
   /** Whether an element is stored. Along a line, those that are must be neighbours, for a run is asked at both its ends. */
   counts(row: Value<I32>, column: Value<I32>, extras: readonly ExtraValue[]): Value<Bool>;
+  /** Whether all elements of an area are stored; it may say no where they are. */
+  allCount?(area: MatrixArea, extras: readonly ExtraValue[]): Value<Bool>;
   /** The elements of one access all count or none does: only one of them is asked then. */
   readonly wholly?: boolean;
   readonly steps: NonNullable<Layout["steps"]>;
@@ -33,7 +36,7 @@ export interface Mask {
 
 /** A layout of which only the elements that count are read; the others are the operator's zero. */
 export function masked(name: string, inner: Layout, mask: Mask): Layout {
-  const { counts, steps, wholly = false } = mask;
+  const { counts, allCount, steps, wholly = false } = mask;
   const { widest, movement } = factsOf(inner);
   return {
     ...inner,
@@ -45,6 +48,7 @@ export function masked(name: string, inner: Layout, mask: Mask): Layout {
     },
     position: undefined,
     counts,
+    ...(allCount === undefined ? {} : { allCount }),
     steps,
     load(source, place, tile) {
       const { zero = 0, extras = [] } = place;

@@ -14,14 +14,16 @@ const upTo: IntervalOf = (first, extent) => ({ to: first.add(extent) });
 const from: IntervalOf = (first) => ({ from: first });
 
 const steps = {
-  lower: stepsWithin("up to the diagonal", upTo, from),
-  upper: stepsWithin("from the diagonal on", from, upTo),
+  lower: stepsWithin("up to the diagonal", upTo, from, "a"),
+  upper: stepsWithin("from the diagonal on", from, upTo, "b"),
 };
 
 function triangularLayout(dense: Layout, half: Half, unit: boolean): Layout {
   return interned(`${unit ? "unit " : ""}${half} triangular ${dense.name}`, (name) => {
     const counts: Mask["counts"] = (row, column) => (half === "lower" ? row.ge(column) : row.le(column));
-    if (!unit) return masked(name, dense, { counts, steps: steps[half] });
+    const allCount: Mask["allCount"] = ({ row, column, rows, columns }) =>
+      half === "lower" ? row.ge(column.add(columns - 1)) : row.add(rows - 1).le(column);
+    if (!unit) return masked(name, dense, { counts, allCount, steps: steps[half] });
     const strict: Mask["counts"] = (row, column) => (half === "lower" ? row.gt(column) : row.lt(column));
     const inside = masked(name, dense, { counts: strict, steps: steps[half] });
     return {

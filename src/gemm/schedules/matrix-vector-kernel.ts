@@ -34,7 +34,7 @@ function body(kind: GemmKind, all: GemmArguments, facts: TargetFacts): void {
   const given = args as unknown as Readonly<Record<string, unknown>>;
   const extras = allExtraValues(kind.extras, given);
   const transforms = closedTransforms(kind.transforms, extras, args, work.batch);
-  const place = tilePlace(kind.params, m, n, work.tile);
+  const place = tilePlace(kind, m, n, work.tile);
   const firstLine = shape.streamed === "a" ? place.row : place.column;
   const context: MatrixVectorContext = { kind, shape, args, extras, transforms, firstLine };
 

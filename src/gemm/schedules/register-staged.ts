@@ -68,7 +68,7 @@ function gemmBody(kind: GemmKind, given: GemmArguments, facts: TargetFacts, asse
   const { block: extents, warps } = kind.params;
   const { args, work } = blockWork(kind, given);
   const { m, n, k } = args;
-  const output = tilePlace(kind.params, m, n, work.tile);
+  const output = tilePlace(kind, m, n, work.tile);
   const whole = output.row.add(extents.m).le(m).and(output.column.add(extents.n).le(n));
   const perResult = columnsPerResult(kind);
   const columns = columnsOf(kind, args);

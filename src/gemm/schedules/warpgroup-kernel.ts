@@ -89,7 +89,7 @@ export function warpgroupKernel(kind: GemmKind): Kernel {
 /** Registers a thread of each role: together no more than the 504 that three warpgroups have. */
 function registersOf(kind: GemmKind): { readonly producer: number; readonly consumers: number } {
   return rewrittenOf(kind).length === 0
-    ? { producer: 40, consumers: 232 }
+    ? { producer: 24, consumers: 240 }
     : { producer: 104, consumers: 200 };
 }
 
@@ -192,7 +192,7 @@ class WarpgroupBody {
     const first = group === undefined ? block.id.x : block.id.x.add(group.mul(grid.size.x));
     loop({ from: first, to: all, step: grid.size.x.mul(of) }, (number) => {
       const work = workOf(kind, args, number, () => each);
-      body({ ...work, ...tilePlace(kind.params, args.m, args.n, work.tile) });
+      body({ ...work, ...tilePlace(kind, args.m, args.n, work.tile) });
     });
   }
 
@@ -278,6 +278,15 @@ class WarpgroupBody {
     });
   }
 
+  /** Whether a K step of a warpgroup's rows of A goes as it lies in memory; undefined where none does. */
+  #unchanged(row: Value<I32>): ((depth: Value<I32>) => Value<Bool>) | undefined {
+    const { a, transforms, params } = this.kind;
+    const { allCount } = a.layout;
+    if (transforms.a !== undefined || allCount === undefined) return undefined;
+    const area = { row, rows: groupRows, columns: params.block.k };
+    return (column) => allCount({ ...area, column }, this.#extras.a ?? []);
+  }
+
   #consume(): void {
     const { kind, args } = this;
     // The consumers are the block's second and later warpgroups.
@@ -311,6 +320,7 @@ class WarpgroupBody {
         mainloop.sum(walk, {
           row: tile.row.add(firstPart.mul(groupRows)),
           change: elementChange(kind, "a", transforms, this.#extras, args),
+          unchanged: this.#unchanged(tile.row.add(firstPart.mul(groupRows))),
         });
         if (turn) position.skip(this.#steps);
         const ofTile = resultArguments(kind, tileArguments(args, tile));

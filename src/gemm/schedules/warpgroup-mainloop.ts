@@ -118,6 +118,8 @@ export interface MainloopTile {
   /** First of the warpgroup's rows. */
   readonly row: Value<I32>;
   readonly change: ElementChange;
+  /** Whether the elements of the K step at `depth` are multiplied as they lie; no step's are unless given. */
+  readonly unchanged: ((depth: Value<I32>) => Value<Bool>) | undefined;
 }
 
 /** What a mainloop works with. */
@@ -242,7 +244,7 @@ class SharedMainloop implements Mainloop {
 }
 
 /**
- * A through registers. They are loaded when this warpgroup's products are done, while the other's run: the assembler gives
+ * A through registers, but for K steps that need no change. They are loaded when this warpgroup's products are done, while the other's run: the assembler gives
  * registers of a product that runs to whatever is computed beside it (see codegen/ptx/warpgroup.ts).
  */
 class RegisterMainloop implements Mainloop {
@@ -262,7 +264,7 @@ class RegisterMainloop implements Mainloop {
     });
   }
 
-  sum(steps: StepWalk, { row, change }: MainloopTile): void {
+  sum(steps: StepWalk, { row, change, unchanged }: MainloopTile): void {
     const { context, accumulators } = this;
     const [accumulator] = accumulators;
     const { kind, a, position, barriers, parts, k } = context;
@@ -275,15 +277,22 @@ class RegisterMainloop implements Mainloop {
       barriers.full.wait(stage, position.phase);
       const depth = step.mul(depthOfStep);
       const edge = depth.add(depthOfStep).gt(k);
-      this.#registers.load(a.rowsOf(stage, parts[0]), change, { row, depth, edge });
-      // Either way all lanes have loaded before one of them says so.
-      if (this.#turns === undefined) subgroup.barrier();
-      else this.#turns.take();
-      warpgroupFence();
-      multiply(context, accumulators, stage, later, this.#registers.slices);
-      warpgroupCommit();
-      this.#turns?.pass();
-      warpgroupWait(0);
+      const multiplied = (slices?: readonly AnyFragment[]): void => {
+        // Either way all lanes have loaded before one of them says so.
+        if (this.#turns === undefined) subgroup.barrier();
+        else this.#turns.take();
+        warpgroupFence();
+        multiply(context, accumulators, stage, later, slices);
+        warpgroupCommit();
+        this.#turns?.pass();
+        warpgroupWait(0);
+      };
+      const throughRegisters = (): void => {
+        this.#registers.load(a.rowsOf(stage, parts[0]), change, { row, depth, edge });
+        multiplied(this.#registers.slices);
+      };
+      if (unchanged === undefined) throughRegisters();
+      else when(unchanged(depth), () => multiplied()).otherwise(throughRegisters);
       release(context, leader, stage);
       position.advance();
     });
