@@ -20,6 +20,8 @@ interface Candidate {
   readonly depthBytes: number;
   /** 8 unless given. */
   readonly groupRows?: number;
+  /** Most stages of a ring that asynchronous copies fill. */
+  readonly stages?: number;
   /** Has registers enough only where asynchronous copies pass by them. */
   readonly asynchronous?: true;
 }
@@ -40,14 +42,30 @@ const tensorCandidates: readonly Candidate[] = [
   { warps: { m: 1, n: 1 }, warpTile: { m: 8, n: 8 }, depthBytes: 32 },
 ];
 
+/** Stages of rings that asynchronous copies fill: what hides a memory's latency, and what more would not. */
+const fewestStages = 3;
+const mostStages = 5;
+
 /**
  * For a thin A and a thin B: what counts of one tile is one K step, and several blocks of few registers share a
  * multiprocessor. On an H200 in f16 at 4096, a diagonal A took 1.22 times as long as a copy of B, instead of 1.88 in the
  * largest tiles; a diagonal B took 1.42 times as long, instead of 2.99.
  */
 const thinCandidates: Readonly<Record<"a" | "b", Candidate>> = {
-  a: { warps: { m: 1, n: 2 }, warpTile: { m: 16, n: 64 }, depthBytes: 32, groupRows: 1 },
-  b: { warps: { m: 2, n: 1 }, warpTile: { m: 32, n: 32 }, depthBytes: 64, groupRows: 1 },
+  a: {
+    warps: { m: 1, n: 2 },
+    warpTile: { m: 16, n: 64 },
+    depthBytes: 32,
+    groupRows: 1,
+    stages: 2,
+  },
+  b: {
+    warps: { m: 2, n: 1 },
+    warpTile: { m: 32, n: 32 },
+    depthBytes: 64,
+    groupRows: 1,
+    stages: 2,
+  },
 };
 
 /** On an H200 in f32 at 4096 the first makes 45.6 TFLOP/s, the second 38.6 (cuBLASLt 50.2 in the same run). */
@@ -72,9 +90,6 @@ function candidatesFor(kind: Pick<GemmKind, "a" | "b">, { shape, byLanes }: Oper
   return [...thin.map((operand) => thinCandidates[operand]), ...usual];
 }
 
-/** Stages of rings that asynchronous copies fill: what hides a memory's latency, and what more would not. */
-const fewestStages = 3;
-const mostStages = 5;
 /** Blocks of small tiles that a multiprocessor is to have room for, and what it keeps of shared memory for each. */
 const mostResident = 4;
 const reservedBytes = 1024;
@@ -115,7 +130,8 @@ export function chooseParams(
     const params =
       operator.held === undefined ? usual : lightened({ ...kind, params: usual }, operator, facts);
     if (!holdsGate({ ...kind, params })) continue;
-    const staged = withStages({ ...kind, schedule: assembly.name, params }, facts, assembly);
+    const named = { ...kind, schedule: assembly.name, params };
+    const staged = withStages(named, facts, assembly, candidate.stages ?? mostStages);
     if (staged !== undefined) fitting.push(staged);
   }
   const computed = fitting.map(({ block }) => tilesOver(size, block) * block.m * block.n);
@@ -192,7 +208,7 @@ function paramsOf(
  * ldmatrix loads the fragments: as ptxas assembles products over complex and dual numbers and quaternions.
  */
 function mostHeld({ shared: { a } }: Operator): number {
-  return a.bits <= 16 ? 216 : 208;
+  return a.bits <= 16 ? 240 : 208;
 }
 
 /**
@@ -227,7 +243,12 @@ function lightened(
 }
 
 /** The params with as many stages as are worth having and leave room for the other blocks of a multiprocessor. */
-function withStages(kind: GemmKind, facts: TargetFacts, assembly: Assembly): GemmParams | undefined {
+function withStages(
+  kind: GemmKind,
+  facts: TargetFacts,
+  assembly: Assembly,
+  most: number,
+): GemmParams | undefined {
   if (!assembly.asynchronous) return fits(kind, facts, assembly) ? kind.params : undefined;
   const { warps } = kind.params;
   const threads = warps.m * warps.n * facts.subgroup.width;
@@ -236,7 +257,7 @@ function withStages(kind: GemmKind, facts: TargetFacts, assembly: Assembly): Gem
   // Accumulators and two buffers of fragments take nearly all the registers that a thread can have.
   const blocks = Math.max(1, Math.floor(registersPerMultiprocessor / (threads * 256)));
   const room = sharedBytesPerMultiprocessor / Math.min(blocks, mostResident) - reservedBytes;
-  for (let stages = mostStages; stages >= fewestStages; stages--) {
+  for (let stages = most; stages >= fewestStages; stages--) {
     const staged = { ...kind, params: { ...kind.params, stages } };
     if (sharedBytesOf(staged, facts, assembly) <= room && fits(staged, facts, assembly)) return staged.params;
   }
