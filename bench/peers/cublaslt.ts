@@ -12,7 +12,17 @@ import { quantile } from "../statistics.ts";
 import { type CublasLtLibrary, loadCublasLt } from "./cublaslt-library.ts";
 
 /** cudaDataType. */
-const dataTypes = { f32: 0, f64: 1, f16: 2, i8: 3, i32: 10, bf16: 14, e4m3: 28, e5m2: 29 } as const;
+const dataTypes = {
+  f32: 0,
+  f64: 1,
+  f16: 2,
+  i8: 3,
+  "complex f32": 4,
+  i32: 10,
+  bf16: 14,
+  e4m3: 28,
+  e5m2: 29,
+} as const;
 
 /** cublasComputeType_t and the type of alpha and beta. */
 const computeTypes = {
@@ -372,10 +382,11 @@ class MatmulCall {
   }
 }
 
-type ScaleType = "f16" | "f32" | "f64" | "i32";
+type ScaleType = "f16" | "f32" | "f64" | "i32" | "complex f32";
 
-/** Sums of integers are scaled as integers into i32, as f32 into anything else. */
+/** Sums of integers are scaled as integers into i32, as f32 into anything else; complex ones by complex numbers. */
 function scaleType({ compute, d }: MatmulOptions): ScaleType {
+  if (d.type === "complex f32") return d.type;
   return compute === "i32" && d.type !== "i32" ? "f32" : computeTypes[compute].scale;
 }
 
@@ -384,6 +395,8 @@ const scalarWriters: Readonly<Record<ScaleType, (view: DataView, offset: number,
   f32: (view, offset, value) => view.setFloat32(offset, value, true),
   f64: (view, offset, value) => view.setFloat64(offset, value, true),
   i32: (view, offset, value) => view.setInt32(offset, value, true),
+  // The imaginary part stays 0.
+  "complex f32": (view, offset, value) => view.setFloat32(offset, value, true),
 };
 
 function writeScalar({ bytes }: HostBlock, offset: number, type: ScaleType, value: number): void {

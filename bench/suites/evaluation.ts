@@ -1,10 +1,11 @@
 /**
  * @file The evaluation of the paper that the GEMM follows (Faingnaert, Besard, De Sutter: "Flexible Performant GEMM Kernels
  * on GPUs", IEEE TPDS 2022), again: a diagonal matrix in a layout of its own against the same matrix written out, and a bias
- * with ReLU fused into the product against the library's own epilogue and against kernels of their own, over sizes.
+ * with ReLU fused into the product against the library's own epilogue and against kernels of their own, complex and dual
+ * numbers, over sizes.
  */
-import { bias, diagonal, planGemm, relu } from "tilewright/gemm";
-import { block, f16, input, kernel, max, output, thread } from "tilewright/lang";
+import { type Algebra, algebraMatrix, bias, complex, diagonal, dual, planGemm, relu } from "tilewright/gemm";
+import { block, f16, f32, input, kernel, max, output, thread } from "tilewright/lang";
 import type { Device, DeviceArray } from "../../src/runtime/array.ts";
 import { createCompiler } from "../../src/runtime/compile.ts";
 import type { CudaBackend } from "../../src/runtime/cuda/index.ts";
@@ -152,6 +153,63 @@ function fusionItem(backend: CudaBackend, size: number): WorkItem {
   };
 }
 
+/**
+ * Products over an algebra in f32: complex ones beside cuBLASLt's, dual ones, which it has not, beside the real product
+ * of our own. A real product is in both.
+ */
+function algebraItem(backend: CudaBackend, algebra: Algebra, size: number): WorkItem {
+  return {
+    id: `${algebra.name} f32 ${size}`,
+    // Beside a real product only times can be compared.
+    ...(algebra === complex ? { operations: 8 * size ** 3, limit: "f32" } : {}),
+    prepare: async () => {
+      const device = deviceOf(backend);
+      const values = normalValues(size * size * 2, 1);
+      const [a, b] = [values, normalValues(size * size * 2, 2)].map((one) =>
+        device.array(f32, [size, size, 2], one),
+      ) as [DeviceArray, DeviceArray];
+      const [x, y] = [a, b].map((pairs) => pairs.reshape([2 * size, size]).slice([0, size])) as [
+        DeviceArray,
+        DeviceArray,
+      ];
+      const d = device.empty(f32, [size, size, 2]);
+      const plan = await planGemm(algebraMatrix(algebra, a), algebraMatrix(algebra, b));
+      const real = await planGemm(x, y);
+      const library = new CublasLt(backend);
+      const matrix = ({ allocation }: DeviceArray): MatmulOptions["a"] => ({
+        type: "complex f32",
+        buffer: allocation.buffer,
+        leading: size,
+      });
+      const operands = { a: matrix(a), b: matrix(b), d: matrix(d) };
+      const peer =
+        algebra === complex
+          ? await library.matmul({ m: size, n: size, k: size, ...operands, compute: "f32" })
+          : undefined;
+      const contenders: Contender[] = [
+        { name: "ours", role: "ours", note: plan.kind.schedule, enqueue: () => plan.run() },
+        {
+          name: "ours, real numbers",
+          role: peer === undefined ? "peer" : "reference",
+          note: real.kind.schedule,
+          enqueue: () => real.run(),
+        },
+      ];
+      if (peer !== undefined)
+        contenders.push({ name: "cuBLASLt", role: "peer", note: peer.note, enqueue: () => peer.enqueue() });
+      return {
+        contenders,
+        dispose: () => {
+          peer?.dispose();
+          library.dispose();
+          for (const one of [plan, real]) one.dispose();
+          for (const array of [a, b, d, plan.d, real.d]) array.dispose();
+        },
+      };
+    },
+  };
+}
+
 const sizes = [256, 512, 1024, 2048, 4096, 8192] as const;
 
 export const evaluationSuite: Suite = {
@@ -159,5 +217,8 @@ export const evaluationSuite: Suite = {
   items: (backend) => [
     ...sizes.map((size) => diagonalItem(backend, size)),
     ...sizes.map((size) => fusionItem(backend, size)),
+    ...[complex, dual].flatMap((algebra) =>
+      sizes.slice(0, -1).map((size) => algebraItem(backend, algebra, size)),
+    ),
   ],
 };
