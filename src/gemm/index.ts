@@ -96,9 +96,13 @@ export { generated } from "./layouts/generated.ts";
 export { type Interval, type IntervalOf, stepsWithin } from "./layouts/interval.ts";
 export {
   columnMajor,
+  elementAt,
+  firstElement,
   interned,
   type Layout,
   type LayoutFacts,
+  layoutAt,
+  type MatrixArea,
   type MatrixPlace,
   type MatrixTile,
   padded,
@@ -118,7 +122,7 @@ export type { GemmParams } from "./params.ts";
 export { type GemmPlan, gemm, planGemm } from "./plan.ts";
 export { everyStep, type OutputTile, type Predicate } from "./predicate.ts";
 export type { GemmOptions } from "./resolve.ts";
-export type { InputOperand, MatrixSource } from "./source.ts";
+export { type InputOperand, type MatrixSource, matrixSource, type SourceDescription } from "./source.ts";
 export {
   bound,
   type ElementCoordinates,

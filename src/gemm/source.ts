@@ -1,12 +1,14 @@
 /**
  * @file What A and B may be: arrays, or matrices of which less is stored than they have elements.
  */
-import type { StorageType } from "../lang/index.ts";
+import { ArgumentError, UnsupportedError } from "../errors.ts";
+import { byteSize, type StorageType } from "../lang/index.ts";
 import type { Device, DeviceArray } from "../runtime/array.ts";
 import type { Algebra } from "./algebras/algebra.ts";
 import type { OuterDimensions } from "./batch.ts";
 import type { ExtraArgument } from "./extras.ts";
 import type { OperandKind } from "./kind.ts";
+import type { Layout } from "./layouts/layout.ts";
 
 /** A or B of a problem: what is compiled in, and what the kernel is given. */
 export interface InputOperand extends OperandKind {
@@ -37,4 +39,54 @@ export interface MatrixSource extends InputOperand {
   readonly device: Device | undefined;
   /** The transposed matrix, free of cost. */
   readonly transposed: MatrixSource;
+}
+
+/** What {@link matrixSource} makes a matrix of. */
+export interface SourceDescription {
+  readonly shape: readonly [rows: number, columns: number];
+  readonly layout: Layout;
+  /** Elements between lines of the array, for the layout to use; the array's first stride unless given. */
+  readonly leading?: number;
+  /** Bytes to which all accesses that the layout makes are aligned: a power of two, one element unless given. */
+  readonly alignment?: number;
+  /** What the layout takes at run time beside the array. */
+  readonly extras?: readonly ExtraArgument[];
+  /** The transposed matrix; asked for without, an error says that there is none. */
+  readonly transposed?: () => MatrixSource;
+}
+
+/**
+ * The matrix that a layout of your own sees in an array: A or B of a product.
+ * @throws ArgumentError for extents or an alignment that are none
+ */
+export function matrixSource(array: DeviceArray, description: SourceDescription): MatrixSource {
+  const { shape, layout, extras = [], transposed } = description;
+  const { type, device, strides } = array;
+  const { leading = strides[0] ?? 1, alignment = byteSize(type) } = description;
+  const who = `matrixSource() of ${array.label}`;
+  for (const extent of shape) {
+    if (!Number.isInteger(extent) || extent < 0)
+      throw new ArgumentError(
+        `${who}: shape is two extents that are not negative, not [${shape.join(", ")}]`,
+      );
+  }
+  if (![1, 2, 4, 8, 16].includes(alignment) || alignment < byteSize(type))
+    throw new ArgumentError(
+      `${who}: alignment is a power of two from ${byteSize(type)} (an element) to 16 bytes, not ${alignment}`,
+    );
+  return {
+    label: `${layout.name} ${array.label}`,
+    device,
+    type,
+    shape,
+    layout,
+    array,
+    leading,
+    alignment,
+    extras,
+    get transposed(): MatrixSource {
+      if (transposed !== undefined) return transposed();
+      throw new UnsupportedError(`${who}: it was made without a transposed matrix; give \`transposed\``);
+    },
+  };
 }

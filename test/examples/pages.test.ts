@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -82,4 +82,19 @@ describe.each(pages)("%s", (page) => {
     expect(error).toBeUndefined();
     if (output !== undefined) expect(printed).toBe(output);
   });
+});
+
+it("the guide's components have as many lines as it says", () => {
+  const stated = /\*\*(.+?) \((\d+) lines\)\.\*\*/;
+  const text = readFileSync(fileURLToPath(new URL("../../docs/guide.md", import.meta.url)), "utf8");
+  const [, ...parts] = text.split(/(?=\*\*.+? \(\d+ lines\)\.\*\*)/);
+  expect(parts.length).toBe(5);
+  for (const part of parts) {
+    const [, name, lines] = stated.exec(part)!;
+    const [, program] = /```ts\n([\s\S]*?)```/.exec(part)!;
+    // Without imports, up to the program that uses it.
+    const component = program!.replace(/^import .*\n/gm, "").split(/^await using/m)[0]!;
+    const counted = component.split("\n").filter((line) => /\S/.test(line) && !/^\s*\/\//.test(line));
+    expect(`${name}: ${lines}`).toBe(`${name}: ${counted.length}`);
+  }
 });

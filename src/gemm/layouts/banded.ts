@@ -4,12 +4,11 @@
 import { ArgumentError } from "../../errors.ts";
 import { type I32, i32, type Value } from "../../lang/index.ts";
 import type { DeviceArray } from "../../runtime/array.ts";
-import { tile as tileOf, translate } from "../../tile/index.ts";
 import { denseSource } from "../dense-source.ts";
 import type { ExtraArgument, ExtraValue } from "../extras.ts";
 import type { MatrixSource } from "../source.ts";
 import { stepsWithin } from "./interval.ts";
-import { firstElement, interned, type Layout } from "./layout.ts";
+import { elementAt, firstElement, interned, type Layout } from "./layout.ts";
 import { type Mask, masked } from "./masked.ts";
 
 /** Diagonals below and above the main one. */
@@ -50,7 +49,7 @@ function packedLayout(dense: Layout, flipped: boolean): Layout {
         const { row, column } = firstElement(tile);
         const [below, above] = widths(place.extras ?? []);
         const [i, j, over] = flipped ? [column, row, below] : [row, column, above];
-        return dense.load(source, place, translate(tileOf({ R: 1, C: 1 }), { R: over.add(i).sub(j), C: j }));
+        return dense.load(source, place, elementAt(over.add(i).sub(j), j));
       },
     };
     return masked(name, single, band);

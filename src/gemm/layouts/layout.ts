@@ -16,7 +16,15 @@ import {
   Vector,
   type VectorLanes,
 } from "../../lang/index.ts";
-import { type Coordinate, linearise, plus, type Stride, type Tile, translate } from "../../tile/index.ts";
+import {
+  type Coordinate,
+  linearise,
+  plus,
+  type Stride,
+  type Tile,
+  tile as tileOf,
+  translate,
+} from "../../tile/index.ts";
 import type { ElementCoordinates } from "../coordinates.ts";
 import type { ExtraValue } from "../extras.ts";
 import { type Interner, interner } from "../interner.ts";
@@ -121,6 +129,11 @@ export function streamsOf(layout: Layout): readonly ComponentStream[] {
 /** Coordinates of a tile's first element. */
 export function firstElement(tile: MatrixTile): ElementCoordinates {
   return { row: tile.origin("R") as Value<I32>, column: tile.origin("C") as Value<I32> };
+}
+
+/** The tile that is one element. */
+export function elementAt(row: Coordinate, column: Coordinate): MatrixTile {
+  return translate(tileOf({ R: 1, C: 1 }), { R: row, C: column });
 }
 
 /** Elements of a tile that is one access, and the direction in which they are neighbours. */

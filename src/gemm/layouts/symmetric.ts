@@ -5,11 +5,19 @@ import { ShapeError } from "../../errors.ts";
 import type { AnyValue } from "../../lang/index.ts";
 import { variables, when } from "../../lang/index.ts";
 import type { DeviceArray } from "../../runtime/array.ts";
-import { tile as tileOf, translate } from "../../tile/index.ts";
 import { checkHalf, denseSource, type Half } from "../dense-source.ts";
 import type { MatrixSource } from "../source.ts";
 import { joined, separate } from "../transforms.ts";
-import { elementOf, factsOf, firstElement, interned, type Layout, type MatrixTile, runOf } from "./layout.ts";
+import {
+  elementAt,
+  elementOf,
+  factsOf,
+  firstElement,
+  interned,
+  type Layout,
+  type MatrixTile,
+  runOf,
+} from "./layout.ts";
 
 function symmetricLayout(dense: Layout, half: Half): Layout {
   return interned(`symmetric ${half} ${dense.name}`, (name) => ({
@@ -22,8 +30,8 @@ function symmetricLayout(dense: Layout, half: Half): Layout {
       const single = (at: MatrixTile): AnyValue => {
         const { row, column } = firstElement(at);
         const [large, small] = [row.max(column), row.min(column)];
-        const stored = half === "lower" ? { R: large, C: small } : { R: small, C: large };
-        return dense.load(source, place, translate(tileOf({ R: 1, C: 1 }), stored)) as AnyValue;
+        const stored = half === "lower" ? elementAt(large, small) : elementAt(small, large);
+        return dense.load(source, place, stored) as AnyValue;
       };
       const { count } = runOf(tile);
       if (count === 1) return single(tile);
