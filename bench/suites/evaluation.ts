@@ -210,7 +210,7 @@ function algebraItem(backend: CudaBackend, algebra: Algebra, size: number): Work
   };
 }
 
-const sizes = [256, 512, 1024, 2048, 4096, 8192] as const;
+const sizes = [128, 256, 512, 1024, 2048, 4096, 8192, 16384] as const;
 
 export const evaluationSuite: Suite = {
   name: "evaluation",
@@ -218,7 +218,7 @@ export const evaluationSuite: Suite = {
     ...sizes.map((size) => diagonalItem(backend, size)),
     ...sizes.map((size) => fusionItem(backend, size)),
     ...[complex, dual].flatMap((algebra) =>
-      sizes.slice(0, -1).map((size) => algebraItem(backend, algebra, size)),
+      sizes.slice(0, -2).map((size) => algebraItem(backend, algebra, size)),
     ),
   ],
 };

@@ -257,7 +257,7 @@ function withStages(
   // Accumulators and two buffers of fragments take nearly all the registers that a thread can have.
   const blocks = Math.max(1, Math.floor(registersPerMultiprocessor / (threads * 256)));
   const room = sharedBytesPerMultiprocessor / Math.min(blocks, mostResident) - reservedBytes;
-  for (let stages = most; stages >= fewestStages; stages--) {
+  for (let stages = most; stages >= Math.min(fewestStages, most); stages--) {
     const staged = { ...kind, params: { ...kind.params, stages } };
     if (sharedBytesOf(staged, facts, assembly) <= room && fits(staged, facts, assembly)) return staged.params;
   }
