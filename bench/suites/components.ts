@@ -20,7 +20,7 @@ import {
   type Transform,
   triangular,
 } from "tilewright/gemm";
-import { f16, f32, type StorageType, select } from "tilewright/lang";
+import { f16, f32, type StorageType, select, tf32 } from "tilewright/lang";
 import type { Device, DeviceArray } from "../../src/runtime/array.ts";
 import { createCompiler } from "../../src/runtime/compile.ts";
 import type { CudaBackend } from "../../src/runtime/cuda/index.ts";
@@ -128,28 +128,47 @@ function semiring(backend: CudaBackend, size: number): WorkItem {
   };
 }
 
+/** How elements of several components come to a schedule. */
+interface ElementRoute {
+  readonly schedule: "register-staged" | "warpgroup";
+  /** "interleaved" is copied to planes each time where the schedule wants them; "split" lies in planes. */
+  readonly storage: "interleaved" | "split";
+  readonly options?: GemmOptions;
+}
+
 /** A product over an algebra beside the real one of the same schedule: a quarter of its rate is the time of four products. */
 function overAlgebra(
   backend: CudaBackend,
   size: number,
   type: typeof f16 | typeof f32,
   algebra: Algebra,
+  { schedule, storage, options = {} }: ElementRoute,
 ): WorkItem {
+  const route = schedule === "warpgroup" ? `, warpgroup, ${storage}` : "";
   return {
-    id: `${algebra.name} ${type.name} ${size} x ${size} x ${size}`,
+    id: `${algebra.name} ${type.name} ${size} x ${size} x ${size}${route}`,
     operations: 2 * size ** 3,
-    limit: type.name,
+    limit: options.compute === tf32 ? "tf32" : type.name,
     prepare: async () => {
       const device = createDevice(backend, createCompiler(backend), []);
       const [a, b] = [1, 2].map((seed) => square(device, type, size, seed));
       const [x, y] = [3, 4].map((seed) => square(device, type, size, seed, [algebra.dimension]));
-      const plain = await planGemm(a!, b!, { schedule: "register-staged" });
-      const plan = await planGemm(algebraMatrix(algebra, x!), algebraMatrix(algebra, y!));
+      const matrix = (array: DeviceArray) =>
+        algebraMatrix(
+          algebra,
+          storage === "interleaved"
+            ? array
+            : array.reshape([algebra.dimension, size, size]).permute([1, 2, 0]),
+        );
+      // Real operands lie as the schedule wants them; what packing costs is the algebra's.
+      const right = options.compute === undefined ? b! : b!.transposed;
+      const plain = await planGemm(a!, right, { ...options, schedule });
+      const plan = await planGemm(matrix(x!), matrix(y!), {
+        ...options,
+        ...(schedule === "warpgroup" && storage === "interleaved" ? { pack: true } : { schedule }),
+      });
       return {
-        contenders: [
-          contender("real, register-staged", "peer", plain),
-          contender(algebra.name, "ours", plan),
-        ],
+        contenders: [contender(`real, ${schedule}`, "peer", plain), contender(algebra.name, "ours", plan)],
         dispose: () => {
           for (const one of [plain, plan]) one.dispose();
           for (const array of [a!, b!, x!, y!, plain.d, plan.d]) array.dispose();
@@ -202,7 +221,21 @@ export const componentsSuite: Suite = {
     convolution(backend, "same"),
     convolution(backend, "valid"),
     ...[f16, f32].flatMap((type) =>
-      [complex, complex3m, dual].map((algebra) => overAlgebra(backend, 4096, type, algebra)),
+      [complex, complex3m, dual].map((algebra) =>
+        overAlgebra(backend, 4096, type, algebra, { schedule: "register-staged", storage: "interleaved" }),
+      ),
     ),
+    ...[4096, 8192].flatMap((size) =>
+      [complex, dual].flatMap((algebra) =>
+        (["interleaved", "split"] as const).map((storage) =>
+          overAlgebra(backend, size, f16, algebra, { schedule: "warpgroup", storage }),
+        ),
+      ),
+    ),
+    overAlgebra(backend, 4096, f32, complex, {
+      schedule: "warpgroup",
+      storage: "interleaved",
+      options: { compute: tf32 },
+    }),
   ],
 };

@@ -47,6 +47,11 @@ export interface GemmKind {
   readonly extras: ExtrasOf<ExtraKind>;
 }
 
+/** Components of an element. */
+export function componentsOf({ operator }: Pick<GemmKind, "operator">): number {
+  return operator.components ?? 1;
+}
+
 /** Type of alpha, beta and their combination. */
 export function scaleTypeOf(accumulator: ElementType): ElementType {
   if (accumulator.class !== "float") return accumulator;

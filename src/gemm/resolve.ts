@@ -87,8 +87,8 @@ export interface GemmOptions {
   readonly schedule?: "matrix-vector" | "warpgroup" | "multistage" | "register-staged";
   readonly params?: GemmParams;
   /**
-   * Whether dense operands are copied before the product, each time it runs, where aligned lines or K contiguous let a
-   * faster schedule serve. Large products are, unless false; true wants it for any size.
+   * Whether dense operands are copied before the product, each time it runs, where aligned lines, K contiguous or planes of
+   * components let a faster schedule serve. Large products are, unless false; true wants it for any size.
    */
   readonly pack?: boolean;
   /** Functions of elements and coordinates on the eight streams; {@link bound} gives one arrays and numbers of its own. */

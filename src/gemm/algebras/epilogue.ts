@@ -33,6 +33,7 @@ export function algebraEpilogue(algebra: Algebra): Epilogue {
   if (known !== undefined) return known;
   const made: Epilogue = {
     name: algebra.name,
+    algebra,
     run(context) {
       const { width, target } = context;
       const most = Math.max(...streamsOf(target.layout).map(({ components }) => components.length));
@@ -73,11 +74,28 @@ export function checkElementwise(
 }
 
 function write(algebra: Algebra, context: EpilogueContext, part: MatrixTile, global: MatrixTile): void {
-  const { staging, target, source, scaleType, alpha, transforms, extras, width } = context;
-  const run = runOver(global);
   const products = Array.from({ length: algebra.dimension }, (_, p) =>
-    staged(planeOf(staging, p), part).map((x) => x.to(scaleType) as AnyValue),
+    staged(planeOf(context.staging, p), part),
   );
+  writeElements(algebra, context, products, global);
+}
+
+/** What {@link writeElements} needs of an epilogue's context. */
+export type ElementContext = Pick<
+  EpilogueContext,
+  "target" | "source" | "scaleType" | "alpha" | "transforms" | "extras" | "width" | "steps" | "stepOperands"
+>;
+
+/** Combines sums, by component those of the elements of `global`, with C, and writes them to D. */
+export function writeElements(
+  algebra: Algebra,
+  context: ElementContext,
+  sums: readonly (readonly AnyValue[])[],
+  global: MatrixTile,
+): void {
+  const { target, source, scaleType, alpha, transforms, extras, width } = context;
+  const run = runOver(global);
+  const products = sums.map((component) => component.map((x) => x.to(scaleType) as AnyValue));
   const scaled = multiplied(algebra, extras.alpha, products);
   const { globalToShared, sharedToRegister } = transforms.c ?? {};
   const addends = (): readonly (readonly AnyValue[])[] => {

@@ -7,7 +7,7 @@ import type { TargetFacts } from "../../target/facts.ts";
 import type { FragmentTerm, Operator, OperatorFactory, OperatorTypes } from "../operators/operator.ts";
 import { planeOf } from "../operators/shared-tile.ts";
 import type { Algebra } from "./algebra.ts";
-import { type Combination, type Conjugated, planProducts, single } from "./product-plan.ts";
+import { type Combination, type Conjugated, planProducts, single, termsOf } from "./product-plan.ts";
 
 /** One operand's fragments. */
 interface Factors<F> {
@@ -49,6 +49,7 @@ export function algebraOperator(
     name: `${algebra.name} ${inner.name}`,
     ring: true,
     components: algebra.dimension,
+    ...(algebra.algorithm === undefined ? { terms: termsOf(algebra, conjugated) } : {}),
     create: (types, facts) => createOver(algebra, within, conjugated, types, facts),
   };
   ofInner.set(key, made);

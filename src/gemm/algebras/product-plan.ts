@@ -53,11 +53,9 @@ class Combinations {
  * negated; where they cannot, negative terms have accumulators of their own, which the result subtracts.
  */
 export function planProducts(algebra: Algebra, conjugated: Conjugated, negates: boolean): ProductPlan {
-  const { dimension: n, conjugation, algorithm } = algebra;
-  const signsOf = (counts: boolean): readonly number[] =>
-    Array.from({ length: n }, (_, i) => (counts ? (conjugation?.[i] ?? 1) : 1));
-  const signs = { a: signsOf(conjugated.a), b: signsOf(conjugated.b) };
+  const { dimension: n, algorithm } = algebra;
   if (algorithm !== undefined) {
+    const signs = signsOf(algebra, conjugated);
     const [left, right] = [new Combinations(), new Combinations()];
     const products = algorithm.left.map((row, r) => ({
       left: left.add(row.map((c, i) => c * signs.a[i] + 0)),
@@ -72,19 +70,36 @@ export function planProducts(algebra: Algebra, conjugated: Conjugated, negates: 
       result: algorithm.result,
     };
   }
-  const terms = algebra.table.flatMap((row, i) =>
-    row.flatMap((product, j) =>
-      product.flatMap((c, k) => (c === 0 ? [] : [{ i, j, k, sign: c * signs.a[i] * signs.b[j] }])),
-    ),
-  );
+  const terms = termsOf(algebra, conjugated);
   return negates ? planNegating(n, terms) : planSubtracting(n, terms);
 }
 
-interface Term {
+/** What component i of A times component j of B adds to component k of D, or subtracts. */
+export interface Term {
   readonly i: number;
   readonly j: number;
   readonly k: number;
   readonly sign: number;
+}
+
+/** The products of single components that the table asks for, conjugation in their signs. */
+export function termsOf(algebra: Algebra, conjugated: Conjugated): readonly Term[] {
+  const signs = signsOf(algebra, conjugated);
+  return algebra.table.flatMap((row, i) =>
+    row.flatMap((product, j) =>
+      product.flatMap((c, k) => (c === 0 ? [] : [{ i, j, k, sign: c * signs.a[i] * signs.b[j] }])),
+    ),
+  );
+}
+
+/** Signs of the components of operands, conjugated or not. */
+function signsOf(
+  { dimension: n, conjugation }: Algebra,
+  { a, b }: Conjugated,
+): Readonly<Record<"a" | "b", readonly number[]>> {
+  const of = (counts: boolean): readonly number[] =>
+    Array.from({ length: n }, (_, i) => (counts ? (conjugation?.[i] ?? 1) : 1));
+  return { a: of(a), b: of(b) };
 }
 
 /** Negative terms negate a factor, on the side where fewer of them have to be kept besides. */

@@ -18,7 +18,10 @@ export type Operation = "N" | "T" | "C";
 export type BlasFactor = number | bigint | readonly number[];
 
 /** What BLAS has no arguments for: the component and type choices of `gemm`. */
-export type BlasOptions = Pick<GemmOptions, "accumulate" | "compute" | "operator" | "params" | "signal">;
+export type BlasOptions = Pick<
+  GemmOptions,
+  "accumulate" | "compute" | "operator" | "pack" | "params" | "signal"
+>;
 
 function applied(operation: Operation, matrix: BlasMatrix, name: string): BlasMatrix {
   switch (operation) {

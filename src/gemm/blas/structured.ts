@@ -118,14 +118,14 @@ export async function trmm(
   const whole = triangular(a, half, { unit: diagonal === "U" });
   const triangle = transA === "N" ? whole : whole.transposed;
   const stored = matrixOperand(b, "B");
-  const { workspace, stage, array } = packedOperand(stored, side === "L" ? "b" : "a", stored.layout.major);
+  const { workspace, stages, matrix } = packedOperand(stored, side === "L" ? "b" : "a", stored.layout.major);
   try {
     if (!isZero(alpha) && b.size > 0) {
-      const copy = await bindStages(b.device, [stage], options.signal);
+      const copy = await bindStages(b.device, stages, options.signal);
       copy.launch();
       copy.dispose();
     }
-    const [left, right] = side === "L" ? [triangle, array] : [array, triangle];
+    const [left, right] = side === "L" ? [triangle, matrix] : [matrix, triangle];
     await gemm(left, right, { ...options, alpha, d: b });
   } finally {
     workspace.dispose();

@@ -17,6 +17,7 @@ import {
   when,
 } from "../../lang/index.ts";
 import { parallelise, plus, tile, translate } from "../../tile/index.ts";
+import type { Algebra } from "../algebras/algebra.ts";
 import type { ExtrasOf, ExtraValue } from "../extras.ts";
 import { columnsPerResult, gateColumn, gateGroup } from "../gate-columns.ts";
 import type { Layout, MatrixPlace, MatrixTile } from "../layouts/layout.ts";
@@ -77,6 +78,8 @@ export interface EpilogueContext {
 /** How D leaves. */
 export interface Epilogue {
   readonly name: string;
+  /** What elements are, of the epilogue that combines elements with several components. */
+  readonly algebra?: Algebra;
   run(context: EpilogueContext): void;
 }
 

@@ -4,6 +4,7 @@
 import type { AnyValue, ElementType, SharedMemory, StorageType } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import type { Coordinate, Tile } from "../../tile/index.ts";
+import type { Term } from "../algebras/product-plan.ts";
 import type { Layout } from "../layouts/layout.ts";
 import type { Semiring } from "./semiring.ts";
 
@@ -115,6 +116,8 @@ export interface OperatorFactory {
   readonly semiring?: Semiring;
   /** Components of an element, for operators over an algebra. */
   readonly components?: number;
+  /** The products of components that make an element, where each is of single ones: then other schedules may make them, too. */
+  readonly terms?: readonly Term[];
   /** The same operator with less in each lane, so that `count` accumulators of a tile fit the registers. */
   narrowed?(count: number): OperatorFactory;
   create(types: OperatorTypes, facts: TargetFacts): Operator;

@@ -4,17 +4,20 @@
  *
  * Every element of A is multiplied n times, so that one more trip through memory soon costs less than a slow way into
  * shared memory does: tensor maps want lines that begin at multiples of 16 bytes, asynchronous copies of 4, and warpgroups
- * want K contiguous for types that are not of 16 bits.
+ * want K contiguous for types that are not of 16 bits, and each component of elements over an algebra in a plane of its own.
  */
 import { ArgumentError } from "../../errors.ts";
 import { byteSize } from "../../lang/index.ts";
 import { collapse, DeviceArray } from "../../runtime/array.ts";
-import { denseLayout } from "../layouts/layout.ts";
+import { algebraMatrix } from "../algebras/matrix.ts";
+import { split } from "../layouts/components.ts";
+import { denseLayout, type Layout, streamsOf } from "../layouts/layout.ts";
 import { chooseSchedule, type GemmOptions, type Resolved, resolve, schedules } from "../resolve.ts";
 import type { Schedule } from "../schedules/schedule.ts";
 import type { InputOperand, MatrixSource } from "../source.ts";
 import { noSurroundings, type PlanStage, type PlanSurroundings } from "../stages.ts";
 import { packedAlignment, packingStage } from "./copies.ts";
+import { planesStage } from "./planes.ts";
 
 type Operand = "a" | "b";
 type Major = "row" | "column";
@@ -70,7 +73,9 @@ function ordersFor(
 ): Orders | undefined {
   const { kind, problem } = given;
   const packable = (["a", "b"] as const).filter((name) => isPackable(operands[name], problem[name]));
-  const misaligned = packable.filter((name) => kind[name].alignment < packedAlignment);
+  const misaligned = packable.filter(
+    (name) => kind[name].alignment < packedAlignment || isInterleaved(problem[name]),
+  );
   const asTheyLie = Object.fromEntries(misaligned.map((name) => [name, kind[name].layout.major]));
   const alongK = Object.fromEntries(
     packable
@@ -86,17 +91,35 @@ function majorAlongK(name: Operand): Major {
   return name === "a" ? "row" : "column";
 }
 
-/** Whether an operand is a dense array whose matrices lie at one distance. */
-function isPackable(given: DeviceArray | MatrixSource, { outer }: InputOperand): boolean {
-  if (!(given instanceof DeviceArray) || given.rank < 2 || given.size === 0) return false;
+/** Components of an operand's elements. */
+function componentsIn({ elements }: Pick<InputOperand, "elements">): number {
+  return elements?.algebra.dimension ?? 1;
+}
+
+/** Whether the components of an operand's elements lie side by side. */
+function isInterleaved(operand: InputOperand): boolean {
+  return streamsOf(operand.layout).length !== componentsIn(operand);
+}
+
+/** Whether an operand is a dense array, of numbers or of elements with several components, whose matrices lie at one distance. */
+function isPackable(given: DeviceArray | MatrixSource, operand: InputOperand): boolean {
+  const { array, outer } = operand;
+  const dense = given instanceof DeviceArray ? given.rank >= 2 : componentsIn(operand) > 1;
+  if (!dense || array === undefined || array.size === 0) return false;
   return collapse(outer?.shape ?? [], [outer?.strides ?? []]).shape.length <= 1;
+}
+
+/** How a packed operand lies. */
+function packedLayout(operand: InputOperand, major: Major): Layout {
+  const components = componentsIn(operand);
+  return components === 1 ? denseLayout(major) : split(major, components);
 }
 
 function gains({ kind, schedule, ...launch }: Resolved, orders: Orders, options: GemmOptions): boolean {
   const operand = (name: Operand): Resolved["kind"][Operand] => {
     const major = orders[name];
     if (major === undefined) return kind[name];
-    return { ...kind[name], layout: denseLayout(major), alignment: packedAlignment };
+    return { ...kind[name], layout: packedLayout(launch.problem[name], major), alignment: packedAlignment };
   };
   const changed = { ...kind, a: operand("a"), b: operand("b") };
   const facts = launch.problem.device.facts;
@@ -120,10 +143,15 @@ function packed(
   const pack = (name: Operand): DeviceArray | MatrixSource => {
     const major = orders[name];
     if (major === undefined) return operands[name];
-    const { workspace, stage, array } = packedOperand(given.problem[name], name, major);
+    const operand = given.problem[name];
+    const { workspace, stages, matrix } = (componentsIn(operand) > 1 ? packedElements : packedOperand)(
+      operand,
+      name,
+      major,
+    );
     workspaces.push(workspace);
-    before.push(stage);
-    return array;
+    before.push(...stages);
+    return matrix;
   };
   try {
     const resolved = resolve(pack("a"), pack("b"), { ...options, d: options.d ?? given.result });
@@ -137,31 +165,110 @@ function packed(
   }
 }
 
-/** An array of aligned lines for an operand, and the copy that fills it. */
-export function packedOperand(
-  { array: source, outer, shape, leading, layout, type }: InputOperand,
-  name: Operand,
-  major: Major,
-): { readonly workspace: DeviceArray; readonly stage: PlanStage; readonly array: DeviceArray } {
-  const { device, offset } = source as DeviceArray;
-  const matrices = outer ?? { shape: [], strides: [] };
-  const count = matrices.shape.reduce((product, extent) => product * extent, 1);
-  const apart = collapse(matrices.shape, [matrices.strides]).strides[0]?.[0] ?? 0;
+/** A packed operand, and the copies that fill it. */
+export interface PackedOperand {
+  readonly workspace: DeviceArray;
+  readonly stages: readonly PlanStage[];
+  readonly matrix: DeviceArray | MatrixSource;
+}
+
+/** Where an operand's matrices lie in their array, and where packed ones will. */
+interface Packing {
+  readonly matrices: number;
+  /** Elements from a matrix of the source to its next. */
+  readonly apart: number;
+  /** Extents of a packed matrix: lines, elements of a line, elements between lines. */
+  readonly lines: number;
+  readonly length: number;
+  readonly leading: number;
+  /** Strides of rows and columns of a packed matrix. */
+  readonly inner: readonly [number, number];
+  /** Dimensions in front, and their strides where matrices of `size` elements follow each other. */
+  readonly outer: readonly number[];
+  outerStrides(size: number): readonly number[];
+}
+
+function packingOf({ outer, shape, type }: InputOperand, major: Major): Packing {
+  const front = outer ?? { shape: [], strides: [] };
+  const product = (extents: readonly number[]): number => extents.reduce((p, extent) => p * extent, 1);
   const [rows, columns] = shape;
   const [lines, length] = major === "row" ? [rows, columns] : [columns, rows];
   const unit = packedAlignment / byteSize(type);
-  const packedLeading = Math.ceil(length / unit) * unit;
-  const workspace = device.empty(type, [count, lines, packedLeading]);
-  const from = layout.major === major ? [leading, 1] : [1, leading];
+  const leading = Math.ceil(length / unit) * unit;
+  return {
+    matrices: product(front.shape),
+    apart: collapse(front.shape, [front.strides]).strides[0]?.[0] ?? 0,
+    lines,
+    length,
+    leading,
+    inner: major === "row" ? [leading, 1] : [1, leading],
+    outer: front.shape,
+    outerStrides: (size) => front.shape.map((_, d) => size * product(front.shape.slice(d + 1))),
+  };
+}
+
+const asItLies = (major: Major, { layout }: InputOperand): string =>
+  layout.major === major ? "" : ", along K";
+
+/** An array of aligned lines for an operand, and the copy that fills it. */
+export function packedOperand(
+  operand: InputOperand,
+  name: Operand,
+  major: Major,
+): PackedOperand & { readonly matrix: DeviceArray } {
+  const { array, shape, leading: apartLines, layout, type } = operand;
+  const { device, offset } = array as DeviceArray;
+  const { matrices, apart, lines, length, leading, inner, outer, outerStrides } = packingOf(operand, major);
+  const workspace = device.empty(type, [matrices, lines, leading]);
+  const from = layout.major === major ? [apartLines, 1] : [1, apartLines];
   const stage = packingStage(
-    `${name.toUpperCase()} copied to lines of whole ${packedAlignment} bytes${layout.major === major ? "" : ", along K"}`,
-    (source as DeviceArray).strided([count, lines, length], [apart, ...from], offset),
-    workspace.strided([count, lines, length], [lines * packedLeading, packedLeading, 1], 0),
+    `${name.toUpperCase()} copied to lines of whole ${packedAlignment} bytes${asItLies(major, operand)}`,
+    (array as DeviceArray).strided([matrices, lines, length], [apart, ...from], offset),
+    workspace.strided([matrices, lines, length], [lines * leading, leading, 1], 0),
   );
-  const inner = major === "row" ? [packedLeading, 1] : [1, packedLeading];
-  const outerStrides = matrices.shape.map(
-    (_, d) => lines * packedLeading * matrices.shape.slice(d + 1).reduce((p, extent) => p * extent, 1),
-  );
-  const array = workspace.strided([...matrices.shape, rows, columns], [...outerStrides, ...inner], 0);
-  return { workspace, stage, array };
+  const strides = [...outerStrides(lines * leading), ...inner];
+  return { workspace, stages: [stage], matrix: workspace.strided([...outer, ...shape], strides, 0) };
+}
+
+/**
+ * Planes of aligned lines for the components of an operand's elements, and the copies that fill them: one where components
+ * lie side by side in lines of the wanted order, else one for each component.
+ */
+function packedElements(operand: InputOperand, name: Operand, major: Major): PackedOperand {
+  const { array, shape, leading: apartLines, layout, type, alignment } = operand;
+  const source = array as DeviceArray;
+  const { algebra, conjugated } = operand.elements as NonNullable<InputOperand["elements"]>;
+  const { dimension } = algebra;
+  const { matrices, apart, lines, length, leading, inner, outer, outerStrides } = packingOf(operand, major);
+  const plane = lines * leading;
+  const workspace = source.device.empty(type, [matrices, dimension, lines, leading]);
+  const alike = layout.major === major;
+  const upper = name.toUpperCase();
+  const componentApart = source.strides.at(-1) as number;
+  const neighbours = isInterleaved(operand) ? dimension : 1;
+  const from = alike ? [apartLines, neighbours] : [neighbours, apartLines];
+  const componentStage = (component: number): PlanStage =>
+    packingStage(
+      `component ${component} of ${upper} copied to lines of whole ${packedAlignment} bytes${asItLies(major, operand)}`,
+      source.strided([matrices, lines, length], [apart, ...from], source.offset + component * componentApart),
+      workspace.strided([matrices, lines, length], [dimension * plane, leading, 1], component * plane),
+    );
+  const stages =
+    alike && neighbours > 1
+      ? [
+          planesStage(
+            `components of ${upper} taken apart, to lines of whole ${packedAlignment} bytes`,
+            source.strided([matrices, lines, length * dimension], [apart, apartLines, 1]),
+            workspace.strided(
+              [matrices, dimension, lines, length],
+              [dimension * plane, plane, leading, 1],
+              0,
+            ),
+            alignment,
+          ),
+        ]
+      : Array.from({ length: dimension }, (_, component) => componentStage(component));
+  const strides = [...outerStrides(dimension * plane), ...inner, plane];
+  const matrix = algebraMatrix(algebra, workspace.strided([...outer, ...shape, dimension], strides, 0));
+  return { workspace, stages, matrix: conjugated ? matrix.conjugate : matrix };
 }

@@ -7,7 +7,7 @@ import type { Batch } from "../batch.ts";
 import type { PartExtents } from "../epilogues/collector.ts";
 import type { EpilogueStep } from "../epilogues/step.ts";
 import type { ExtraArgument, ExtrasOf } from "../extras.ts";
-import type { GemmKind } from "../kind.ts";
+import { componentsOf, type GemmKind } from "../kind.ts";
 import type { OperatorFactory, OperatorTypes } from "../operators/operator.ts";
 import type { GemmParams } from "../params.ts";
 import type { MatrixOperand, Problem } from "../problem.ts";
@@ -66,11 +66,11 @@ export interface Schedule {
 }
 
 /** Why a schedule whose way is for single numbers cannot serve elements with several components. */
-export function componentsRefusal({ operator }: UnscheduledKind): string | undefined {
-  const { components = 1 } = operator;
+export function componentsRefusal(kind: UnscheduledKind): string | undefined {
+  const components = componentsOf(kind);
   return components === 1
     ? undefined
-    : `elements have ${components} components (${operator.name}), which go to planes of their own through registers`;
+    : `elements have ${components} components (${kind.operator.name}), which go to planes of their own through registers`;
 }
 
 /** Tiles of all matrices of D, each as often as K has parts. */

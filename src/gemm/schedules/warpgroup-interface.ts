@@ -17,7 +17,7 @@ import {
 import type { DeviceArray } from "../../runtime/array.ts";
 import { stepArguments, stepParameters } from "../epilogues/step.ts";
 import { allExtraArguments, allExtraParameters } from "../extras.ts";
-import { type GemmKind, scaleTypeOf } from "../kind.ts";
+import { componentsOf, type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { InputOperand } from "../source.ts";
 import type { GemmLaunch } from "./schedule.ts";
 import { operandMap } from "./warpgroup-operands.ts";
@@ -82,13 +82,14 @@ export function warpgroupArguments(kind: GemmKind, launch: GemmLaunch): Readonly
   const { count, strides } = batch;
   const parts = kind.params.splitK ?? 1;
   const batched = kind.batch !== "single";
+  const planes = componentsOf(kind);
   const matrices = batched || parts > 1 ? count * parts : undefined;
   const all: Readonly<Record<string, unknown>> = {
-    a: linesOf(a, batched ? matricesOf(count, strides.a) : undefined, strides.a),
-    b: linesOf(b, batched ? matricesOf(count, strides.b) : undefined, strides.b),
+    a: linesOf(a, planes, batched ? matricesOf(count, strides.a) : undefined, strides.a),
+    b: linesOf(b, planes, batched ? matricesOf(count, strides.b) : undefined, strides.b),
     c: c?.array,
     d: d.array,
-    boxes: storesBoxes(kind) ? linesOf({ ...d, shape: [m, columns] }, matrices, strides.d) : undefined,
+    boxes: storesBoxes(kind) ? linesOf({ ...d, shape: [m, columns] }, 1, matrices, strides.d) : undefined,
     m,
     n,
     k,
@@ -115,7 +116,10 @@ function matricesOf(count: number, stride: number): number {
   return stride === 0 ? 1 : count;
 }
 
-/** A matrix as a tensor map reads it, lines outermost; a batch of them where `matrices` says how many. */
+/**
+ * A matrix as a tensor map reads it: lines, in as many planes as elements have components, outermost; a batch of them where
+ * `matrices` says how many.
+ */
 function linesOf(
   {
     array,
@@ -123,13 +127,16 @@ function linesOf(
     leading,
     shape: [rows, columns],
   }: Pick<InputOperand, "array" | "layout" | "leading" | "shape">,
+  planes: number,
   matrices: number | undefined,
   stride: number,
 ): DeviceArray | undefined {
   const [lines, length] = layout.major === "row" ? [rows, columns] : [columns, rows];
-  const distances = [lines > 1 ? leading : 0, length > 1 ? 1 : 0];
-  if (matrices === undefined) return array?.strided([lines, length], distances);
-  return array?.strided([matrices, lines, length], [matrices > 1 ? stride : 0, ...distances]);
+  const apart = planes === 1 ? [] : [array?.strides.at(-1) as number];
+  const extents = [...(planes === 1 ? [] : [planes]), lines, length];
+  const distances = [...apart, lines > 1 ? leading : 0, length > 1 ? 1 : 0];
+  if (matrices === undefined) return array?.strided(extents, distances);
+  return array?.strided([matrices, ...extents], [matrices > 1 ? stride : 0, ...distances]);
 }
 
 /** The arguments of what leaves, which knows D's columns alone. */

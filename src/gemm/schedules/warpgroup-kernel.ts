@@ -44,6 +44,7 @@ import type { StepSequence } from "../predicate.ts";
 import { closedTransforms } from "../transforms.ts";
 import { countedSteps, everyStepCounts } from "./counted-steps.ts";
 import { tileCount, tilePlace } from "./tile-order.ts";
+import { ElementStore } from "./warpgroup-elements.ts";
 import {
   resultArguments,
   tileArguments,
@@ -289,6 +290,7 @@ class WarpgroupBody {
 
   #consume(): void {
     const { kind, args } = this;
+    const extras = this.#extras;
     // The consumers are the block's second and later warpgroups.
     const group = subgroup.index.floorDiv(4).sub(1);
     const turn = this.#turns?.of(group);
@@ -324,9 +326,13 @@ class WarpgroupBody {
         });
         if (turn) position.skip(this.#steps);
         const ofTile = resultArguments(kind, tileArguments(args, tile));
-        const store = new WarpgroupStore(kind, ofTile, this.#store, transforms, tile.target);
-        mainloop.accumulators.forEach((accumulator, i) => {
-          store.leave(accumulator, tile.row.add(parts[i].mul(groupRows)), tile.column, group);
+        const { algebra } = kind.epilogue;
+        const store =
+          algebra === undefined
+            ? new WarpgroupStore(kind, ofTile, this.#store, transforms, tile.target)
+            : new ElementStore({ kind, algebra, args: ofTile, resources: this.#store, transforms, extras });
+        mainloop.accumulators.forEach((sums, i) => {
+          store.leave(sums, tile.row.add(parts[i].mul(groupRows)), tile.column, group);
         });
       },
       turn ? { group, of: consumersOf(kind) } : wholeShare,

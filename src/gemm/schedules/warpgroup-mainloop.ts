@@ -4,7 +4,8 @@
  * Plainly, products run out of shared memory, one K step behind the one that is being started. Where A's elements are
  * changed, or not all of them count, they pass through registers. Where an instruction's own sums are too narrow, what it
  * has of one K step is added to a second set of accumulators in full precision (the two-level accumulation of CUTLASS's
- * and DeepGEMM's 8-bit kernels).
+ * and DeepGEMM's 8-bit kernels). Elements over an algebra have accumulators for each component, and a stage a plane for
+ * each; the instruction's sign does what the multiplication table negates.
  */
 import {
   type AnyFragment,
@@ -30,7 +31,8 @@ import {
   when,
 } from "../../lang/index.ts";
 import type { MatrixInstruction } from "../../target/facts.ts";
-import type { GemmKind } from "../kind.ts";
+import type { Term } from "../algebras/product-plan.ts";
+import { componentsOf, type GemmKind } from "../kind.ts";
 import type { StagedOperand } from "./warpgroup-operands.ts";
 import { type ElementChange, RegisterOperand } from "./warpgroup-registers.ts";
 import { groupRows, kMajor, passageOf, threadsPerGroup } from "./warpgroup-shape.ts";
@@ -138,8 +140,8 @@ export interface MainloopContext {
 
 /** Sums of one tile after the other. */
 export interface Mainloop {
-  /** For each 64 rows of the tile that the consumer multiplies. */
-  readonly accumulators: readonly AnyFragment[];
+  /** For each 64 rows of the tile that the consumer multiplies, for each component of an element. */
+  readonly accumulators: readonly (readonly AnyFragment[])[];
   sum(steps: StepWalk, tile: MainloopTile): void;
 }
 
@@ -155,21 +157,41 @@ export function mainloopOf(context: MainloopContext): Mainloop {
   return new SharedMainloop(context);
 }
 
+/** The product of numbers. */
+const realTerms: readonly Term[] = [{ i: 0, j: 0, k: 0, sign: 1 }];
+
 /** The products of one K step into accumulators; A from shared memory unless `slices` hold it. */
 function multiply(
   { kind, instruction, a, b, parts }: MainloopContext,
-  accumulators: readonly AnyFragment[],
+  accumulators: readonly (readonly AnyFragment[])[],
   stage: Value<I32>,
   accumulate: Condition,
   slices?: readonly AnyFragment[],
 ): void {
+  const { terms = realTerms } = kind.operator;
   for (let inner = 0; inner < kind.params.block.k; inner += instruction.k) {
-    accumulators.forEach((accumulator, part) => {
-      const left = slices?.[inner / instruction.k] ?? a.slice(stage, inner, parts[part]);
-      const right = b.slice(stage, inner, undefined);
-      warpgroupMma(instruction, accumulator, left, right, { accumulate: inner === 0 ? accumulate : true });
+    accumulators.forEach((sums, part) => {
+      terms.forEach(({ i, j, k, sign }, at) => {
+        const left = slices?.[inner / instruction.k] ?? a.slice(stage, inner, parts[part], i);
+        const right = b.slice(stage, inner, undefined, j);
+        const first = inner === 0 && terms.findIndex((term) => term.k === k) === at;
+        warpgroupMma(instruction, sums[k], left, right, {
+          accumulate: first ? accumulate : true,
+          negateA: sign < 0,
+        });
+      });
     });
   }
+}
+
+/** Accumulators of 64 rows, one for each component; what no product adds to is zero for good. */
+function createSums({ kind, instruction }: MainloopContext): readonly AnyFragment[] {
+  const { terms = realTerms } = kind.operator;
+  return Array.from({ length: componentsOf(kind) }, (_, component) => {
+    const sums = warpgroupFragment(instruction, "accumulator");
+    if (!terms.some(({ k }) => k === component)) sums.fill(0);
+    return sums;
+  });
 }
 
 /** Named barriers 1 and 2 are the results'; these say whose turn it is. */
@@ -210,10 +232,10 @@ function release(
 
 /** Both operands from shared memory; one K step stays in flight. */
 class SharedMainloop implements Mainloop {
-  readonly accumulators: readonly AnyFragment[];
+  readonly accumulators: readonly (readonly AnyFragment[])[];
 
   constructor(private readonly context: MainloopContext) {
-    this.accumulators = context.parts.map(() => warpgroupFragment(context.instruction, "accumulator"));
+    this.accumulators = context.parts.map(() => createSums(context));
   }
 
   sum(steps: StepWalk): void {
@@ -238,7 +260,7 @@ class SharedMainloop implements Mainloop {
     release(context, leader, previous.value, any?.());
     if (any === undefined) return;
     when(any().not(), () => {
-      for (const accumulator of accumulators) accumulator.fill(0);
+      for (const accumulator of accumulators.flat()) accumulator.fill(0);
     });
   }
 }
@@ -248,14 +270,14 @@ class SharedMainloop implements Mainloop {
  * registers of a product that runs to whatever is computed beside it (see codegen/ptx/warpgroup.ts).
  */
 class RegisterMainloop implements Mainloop {
-  readonly accumulators: readonly AnyFragment[];
+  readonly accumulators: readonly (readonly AnyFragment[])[];
   readonly #registers: RegisterOperand;
   readonly #turns: Turns | undefined;
 
   constructor(private readonly context: MainloopContext) {
     const { kind, instruction, a, parts } = context;
     this.#turns = kind.params.block.m > groupRows ? new Turns(parts[0]) : undefined;
-    this.accumulators = [warpgroupFragment(instruction, "accumulator")];
+    this.accumulators = [[warpgroupFragment(instruction, "accumulator")]];
     this.#registers = new RegisterOperand({
       instruction,
       slices: kind.params.block.k / instruction.k,
@@ -266,7 +288,7 @@ class RegisterMainloop implements Mainloop {
 
   sum(steps: StepWalk, { row, change, unchanged }: MainloopTile): void {
     const { context, accumulators } = this;
-    const [accumulator] = accumulators;
+    const [[accumulator]] = accumulators;
     const { kind, a, position, barriers, parts, k } = context;
     const depthOfStep = kind.params.block.k;
     // Products end for a warpgroup as one; loads into registers end for each warp by itself.
@@ -305,17 +327,17 @@ class RegisterMainloop implements Mainloop {
  * in flight while it adds; the other warpgroup's products do.
  */
 class PromotingMainloop implements Mainloop {
-  readonly accumulators: readonly AnyFragment[];
+  readonly accumulators: readonly (readonly AnyFragment[])[];
   readonly #partial: AnyFragment;
 
   constructor(private readonly context: MainloopContext) {
-    this.accumulators = [warpgroupFragment(context.instruction, "accumulator")];
+    this.accumulators = [[warpgroupFragment(context.instruction, "accumulator")]];
     this.#partial = warpgroupFragment(context.instruction, "accumulator");
   }
 
   sum(steps: StepWalk): void {
     const { context } = this;
-    const [accumulator] = this.accumulators;
+    const [[accumulator]] = this.accumulators;
     const { position, barriers } = context;
     const leader = isLeader();
     const partial = this.#partial;
@@ -324,7 +346,7 @@ class PromotingMainloop implements Mainloop {
       const stage = position.stage.value;
       barriers.full.wait(stage, position.phase);
       warpgroupFence();
-      multiply(context, [partial], stage, false);
+      multiply(context, [[partial]], stage, false);
       warpgroupCommit();
       warpgroupWait(0);
       release(context, leader, stage);

@@ -16,7 +16,7 @@ import {
   tf32,
   type Value,
 } from "../../lang/index.ts";
-import type { GemmKind } from "../kind.ts";
+import { componentsOf, type GemmKind } from "../kind.ts";
 import { groupRows, isWidened, kMajor, lineBytes, tileType } from "./warpgroup-shape.ts";
 
 /** Elements of a line of a tile. */
@@ -29,12 +29,13 @@ export function broughtLineBytes(kind: GemmKind, operand: "a" | "b"): 64 | 128 {
   return (lineElements(kind, operand) * byteSize(kind[operand].type)) as 64 | 128;
 }
 
-/** Extents of a box: lines, as many as one load brings, and one matrix of a batch. */
+/** Extents of a box: lines, as many as one load brings, one plane of several components, and one matrix of a batch. */
 function boxOf(kind: GemmKind, operand: "a" | "b"): readonly number[] {
   const { m, n, k } = kind.params.block;
   const line = lineElements(kind, operand);
   const box = kMajor(kind, operand) ? [line, operand === "a" ? m : n] : [line, k];
-  return kind.batch === "single" ? box : [...box, 1];
+  const single = [componentsOf(kind) > 1, kind.batch !== "single"].flatMap((several) => (several ? [1] : []));
+  return [...box, ...single];
 }
 
 /** The tensor map of an operand; f32 is rounded to tf32 on its way, because the instructions would cut its low bits off. */
@@ -56,8 +57,10 @@ export class StagedOperand {
   readonly memory: SharedMemory<StorageType>;
   /** Where tensor maps bring it: there, too, unless its elements change their type in between. */
   readonly brought: SharedMemory<StorageType>;
-  /** Elements of a stage. */
+  /** Elements of a stage: planes of components, one after another. */
   readonly elements: number;
+  readonly #planes: number;
+  readonly #planeElements: number;
   /** Rows of A or columns of B in a tile. */
   readonly #across: number;
   /** Elements of a line of 128 bytes. */
@@ -70,7 +73,9 @@ export class StagedOperand {
   ) {
     const { m, n, k } = kind.params.block;
     this.#across = operand === "a" ? m : n;
-    this.elements = this.#across * k;
+    this.#planes = componentsOf(kind);
+    this.#planeElements = this.#across * k;
+    this.elements = this.#planes * this.#planeElements;
     this.#line = lineElements(kind, operand);
     // 128-byte swizzle patterns repeat every 1024 bytes, and descriptors count from there.
     this.memory = shared(tileType(kind, operand), stages * this.elements, 1024);
@@ -94,23 +99,24 @@ export class StagedOperand {
     { depth, across }: { readonly depth: Value<I32>; readonly across: Value<I32> },
     matrix: Value<I32> | undefined,
   ): void {
-    const origin = stage.mul(this.elements);
     const barrier = { barriers, index: stage };
-    const number = matrix === undefined ? [] : [matrix];
-    if (kMajor(this.kind, this.operand)) {
-      map.load(this.brought, origin, [depth, across, ...number], barrier);
-      return;
-    }
     const { k } = this.kind.params.block;
-    for (let first = 0; first < this.#across; first += this.#line) {
-      map.load(this.brought, origin.add(first * k), [across.add(first), depth, ...number], barrier);
+    for (let plane = 0; plane < this.#planes; plane++) {
+      const origin = stage.mul(this.elements).add(plane * this.#planeElements);
+      const outer = [...(this.#planes === 1 ? [] : [plane]), ...(matrix === undefined ? [] : [matrix])];
+      if (kMajor(this.kind, this.operand)) {
+        map.load(this.brought, origin, [depth, across, ...outer], barrier);
+        continue;
+      }
+      for (let first = 0; first < this.#across; first += this.#line)
+        map.load(this.brought, origin.add(first * k), [across.add(first), depth, ...outer], barrier);
     }
   }
 
-  /** Where the K slice from element `inner` on begins, and how it lies; of A, the rows of one warpgroup. */
-  slice(stage: Value<I32>, inner: number, group: Value<I32> | undefined): SharedMatrixOperand {
+  /** Where the K slice from element `inner` on begins in a plane, and how it lies; of A, the rows of one warpgroup. */
+  slice(stage: Value<I32>, inner: number, group: Value<I32> | undefined, plane = 0): SharedMatrixOperand {
     const { k } = this.kind.params.block;
-    const origin = this.rowsOf(stage, group);
+    const origin = this.rowsOf(stage, group).add(plane * this.#planeElements);
     const memory = this.memory;
     if (kMajor(this.kind, this.operand)) {
       return {
@@ -132,7 +138,7 @@ export class StagedOperand {
     };
   }
 
-  /** First element of a stage, or of a warpgroup's 64 rows in it. */
+  /** First element of a stage, or of a warpgroup's 64 rows in it, in the first plane. */
   rowsOf(stage: Value<I32>, group: Value<I32> | undefined): Value<I32> {
     const origin = stage.mul(this.elements);
     return group === undefined ? origin : origin.add(group.mul(groupRows * this.kind.params.block.k));

@@ -4,7 +4,7 @@
 import { ArgumentError, UnsupportedError } from "../../errors.ts";
 import { byteSize, f32, type StorageType, tf32 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
-import type { GemmKind } from "../kind.ts";
+import { componentsOf, type GemmKind } from "../kind.ts";
 import type { OperatorTypes } from "../operators/operator.ts";
 import { checkSplit } from "../split.ts";
 import { everyStepCounts } from "./counted-steps.ts";
@@ -19,6 +19,8 @@ export const threadsPerGroup = 128;
 
 /** Columns of a tile of which one warpgroup sums 128 rows: more would take more registers than there are. */
 const widestOfTwo = 128;
+/** Registers of a lane for sums of elements with several components; addresses and the epilogue's values take the others. */
+const mostSums = 168;
 /** Warpgroups that multiply, at most: three leave a thread too few registers for wide tiles. */
 const mostConsumers = 2;
 
@@ -159,6 +161,19 @@ export function canTurn(kind: GemmKind): boolean {
   return turnRefusal(kind) === undefined;
 }
 
+/** Why tiles of elements with several components do not fit; undefined when they do. */
+export function componentsShapeRefusal(kind: GemmKind, facts: TargetFacts): string | undefined {
+  const components = componentsOf(kind);
+  if (components === 1) return undefined;
+  const { m, n } = kind.params.block;
+  const sums = (components * partsOf(kind) * groupRows * n) / threadsPerGroup;
+  if (sums > mostSums)
+    return `the sums of ${components} components take ${sums} registers of a lane, and at most ${mostSums} are there for them; fewer columns take fewer`;
+  if (stagesWithin(kind, facts) < 2)
+    return `two stages of ${m} x ${n} tiles of ${components} components take more shared memory than there is; smaller tiles take less`;
+  return undefined;
+}
+
 /** Elements of K in one step: a line of shared memory. */
 export function depthOf(kind: Pick<GemmKind, "types">): number {
   return lineBytes / byteSize(tileType(kind, "a"));
@@ -198,16 +213,24 @@ export function check(kind: GemmKind, facts: TargetFacts): void {
     throw new ArgumentError(
       `params.block.k is ${depth} with ${tileType(kind, "a").name} in 128-byte lines, not ${extents.k}`,
     );
+  const unfit = componentsShapeRefusal(kind, facts);
+  if (unfit !== undefined) throw new ArgumentError(`params.block of ${extents.m} x ${extents.n}: ${unfit}`);
 }
 
-/** Elements of one stage of each operand. */
+/** Elements of one stage of each operand, all planes of components together. */
 export function stageElements(kind: GemmKind): { readonly a: number; readonly b: number } {
   const { m, n, k } = kind.params.block;
-  return { a: m * k, b: n * k };
+  const planes = componentsOf(kind);
+  return { a: planes * m * k, b: planes * n * k };
 }
 
 /** Stages of the ring: as many as shared memory holds, up to eight. */
 export function stageCount(kind: GemmKind, facts: TargetFacts): number {
+  return Math.max(2, Math.min(8, stagesWithin(kind, facts)));
+}
+
+/** Stages that shared memory has room for. */
+function stagesWithin(kind: GemmKind, facts: TargetFacts): number {
   const elements = stageElements(kind);
   const bytes = (["a", "b"] as const)
     .map((operand) => {
@@ -217,5 +240,5 @@ export function stageCount(kind: GemmKind, facts: TargetFacts): number {
     .reduce((sum, one) => sum + one, 0);
   // Beside the ring there are the boxes in which results leave, and a little for barriers and alignment.
   const boxes = storesBoxes(kind) ? consumersOf(kind) * storeBytes : 0;
-  return Math.max(2, Math.min(8, Math.floor((facts.limits.sharedBytes - boxes - 2048) / bytes)));
+  return Math.floor((facts.limits.sharedBytes - boxes - 2048) / bytes);
 }

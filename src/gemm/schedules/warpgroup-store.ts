@@ -39,7 +39,7 @@ import type { ReductionAxis } from "../epilogues/reduction.ts";
 import { stepOperands } from "../epilogues/step.ts";
 import type { StepOperand } from "../epilogues/step-operand.ts";
 import { columnsPerResult, gateGroup } from "../gate-columns.ts";
-import { type GemmKind, scaleTypeOf } from "../kind.ts";
+import { componentsOf, type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { Transforms } from "../transforms.ts";
 import { dividesK } from "./work.ts";
 
@@ -68,11 +68,11 @@ function resultColumns(kind: Pick<GemmKind, "gate" | "params">): number {
   return kind.params.block.n / columnsPerResult(kind);
 }
 
-/** Whether D's lines can be written by tensor maps: 16- and 32-bit types in aligned rows, in whole boxes. */
-export function storesBoxes(kind: Pick<GemmKind, "d" | "gate" | "params">): boolean {
+/** Whether D's lines can be written by tensor maps: numbers of 16 and 32 bits in aligned rows, in whole boxes. */
+export function storesBoxes(kind: Pick<GemmKind, "d" | "gate" | "params" | "operator">): boolean {
   const { type, alignment } = kind.d;
   const isWhole = resultColumns(kind) % (boxBytes / byteSize(type)) === 0;
-  return alignment === 16 && (type.bits === 16 || type.bits === 32) && isWhole;
+  return componentsOf(kind) === 1 && alignment === 16 && (type.bits === 16 || type.bits === 32) && isWhole;
 }
 
 /** Box of D's tensor map, innermost first, and one of D's matrices where there are several. */
@@ -150,7 +150,12 @@ export class WarpgroupStore {
    * Stores 64 rows of a tile, those that begin at (row, column) of the product. `group` says which warpgroup that multiplies
    * this is. Elements of a gated D are counted as those of the accumulator's first half.
    */
-  leave(accumulator: AnyFragment, row: Value<I32>, ofProduct: Value<I32>, group: Value<I32>): void {
+  leave(
+    [accumulator]: readonly AnyFragment[],
+    row: Value<I32>,
+    ofProduct: Value<I32>,
+    group: Value<I32>,
+  ): void {
     const perResult = columnsPerResult(this.kind);
     const column = perResult === 1 ? ofProduct : ofProduct.div(perResult);
     const first = { row, column };

@@ -4,22 +4,18 @@
 import { byteSize } from "../../lang/index.ts";
 import type { TargetFacts } from "../../target/facts.ts";
 import { defaultEpilogue } from "../epilogues/epilogue.ts";
-import { factsOf, rowMajor } from "../layouts/layout.ts";
+import { componentsOf } from "../kind.ts";
+import { factsOf, rowMajor, streamsOf } from "../layouts/layout.ts";
 import type { GemmParams } from "../params.ts";
 import { withSplit } from "../split.ts";
-import {
-  componentsRefusal,
-  type GemmLaunch,
-  type Schedule,
-  tilesOf,
-  type UnscheduledKind,
-} from "./schedule.ts";
+import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
 import { warpgroupArguments } from "./warpgroup-interface.ts";
 import { warpgroupKernel } from "./warpgroup-kernel.ts";
 import { rewritingWarps } from "./warpgroup-rewriting.ts";
 import {
   canTurn,
   check,
+  componentsShapeRefusal,
   consumersOf,
   depthOf,
   instructionOf,
@@ -37,19 +33,49 @@ import { warpgroupParts } from "./warpgroup-store.ts";
 function refusal(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): string | undefined {
   if (facts.warpgroupMma.length === 0 || !facts.bulkCopy)
     return "the target has no warpgroup products or tensor maps";
-  const elements = componentsRefusal(kind);
-  if (elements !== undefined) return elements;
   const instruction = instructionOf(kind, facts);
   const { a, b, accumulator } = kind.types;
   if (instruction === undefined)
     return `no warpgroup instruction multiplies ${a.name}·${b.name} into ${accumulator.name}`;
-  const reason = operandRefusal(kind, "a") ?? operandRefusal(kind, "b");
+  const reason = elementsRefusal(kind, facts) ?? operandRefusal(kind, "a") ?? operandRefusal(kind, "b");
   if (reason !== undefined) return reason;
-  if (kind.d.layout !== rowMajor) return "D is not row-major";
-  if (kind.c !== undefined && kind.c.layout !== rowMajor) return "C is not row-major";
-  if (kind.epilogue !== defaultEpilogue) return "the epilogue wants accumulators in shared memory";
+  if (!byRows(kind, kind.d)) return "D is not row-major";
+  if (kind.c !== undefined && !byRows(kind, kind.c)) return "C is not row-major";
+  if (kind.epilogue !== defaultEpilogue && kind.epilogue.algebra === undefined)
+    return "the epilogue wants accumulators in shared memory";
   if (kind.batch === "grouped") return "its tensor maps hold matrices of one size";
   if (launch.k === 0) return "there are no K steps";
+  return undefined;
+}
+
+/** Whether C or D lies as rows of numbers, or of elements with several components in whichever way. */
+function byRows(kind: UnscheduledKind, { layout }: UnscheduledKind["d"]): boolean {
+  return componentsOf(kind) === 1 ? layout === rowMajor : layout.major === "row";
+}
+
+/** Why elements with several components cannot be multiplied so; undefined when they can, or are numbers. */
+function elementsRefusal(kind: UnscheduledKind, facts: TargetFacts): string | undefined {
+  const components = componentsOf(kind);
+  const { operator, types } = kind;
+  if (components === 1) return undefined;
+  if (operator.terms === undefined)
+    return `${operator.name} multiplies sums of components, which warpgroups do not make`;
+  if (types.a.class !== "float" && operator.terms.some(({ sign }) => sign < 0))
+    return `${operator.name} negates products, and warpgroups have no sign for those of ${types.a.name}`;
+  if (types.promotionInterval !== undefined)
+    return `elements have ${components} components, and ${types.a.name} wants two sets of sums for each`;
+  if (elementShapes(kind, facts).length === 0)
+    return `elements have ${components} components, whose sums and planes fit no tile of warpgroups`;
+  return undefined;
+}
+
+/** Why tensor maps and instructions cannot have the components of an operand as they are. */
+function planesRefusal(kind: UnscheduledKind, name: "a" | "b"): string | undefined {
+  const { layout } = kind[name];
+  if (streamsOf(layout).length !== componentsOf(kind))
+    return `the components of ${name.toUpperCase()}'s elements lie side by side (${layout.name}), and tensor maps want each in a matrix of its own; pack: true copies them so`;
+  if (passageOf(kind, name) !== "direct")
+    return `${name.toUpperCase()}'s elements of several components are changed on their way, which wants registers`;
   return undefined;
 }
 
@@ -59,7 +85,9 @@ function operandRefusal(kind: UnscheduledKind, name: "a" | "b"): string | undefi
   const upper = name.toUpperCase();
   const passage = passageOf(kind, name);
   const { movement, maskedBox = false } = factsOf(operand.layout);
-  if (movement !== "box" && !(maskedBox && passage !== "direct"))
+  const planes = componentsOf(kind) === 1 ? undefined : planesRefusal(kind, name);
+  if (planes !== undefined) return planes;
+  if (componentsOf(kind) === 1 && movement !== "box" && !(maskedBox && passage !== "direct"))
     return `${upper}'s layout (${operand.layout.name}) is not what a tensor map reads`;
   if (operand.alignment < 16)
     return `${upper}'s lines are aligned to ${operand.alignment} bytes and tensor maps want 16`;
@@ -79,6 +107,26 @@ const shapes = [
   { m: 128, n: 128 },
   { m: 128, n: 64 },
 ] as const;
+
+/** Tile shapes for elements with several components. */
+const componentShapes = [
+  { m: 128, n: 128 },
+  { m: 128, n: 64 },
+  { m: 64, n: 64 },
+] as const;
+
+type TileShape = (typeof shapes)[number] | (typeof componentShapes)[number];
+
+/** Tile shapes that elements with several components fit. */
+function elementShapes(kind: UnscheduledKind, facts: TargetFacts): readonly TileShape[] {
+  const k = depthOf(kind);
+  const scheduled = ({ m, n }: TileShape) => ({
+    ...kind,
+    schedule: "warpgroup",
+    params: { block: { m, n, k }, warps: { m: Math.min(8, m / 16), n: 1 }, groupRows: 1 },
+  });
+  return componentShapes.filter((shape) => componentsShapeRefusal(scheduled(shape), facts) === undefined);
+}
 
 /** Tile shapes where lanes hold elements of A besides sums, and where they hold two sets of sums. */
 const lowShapes = shapes.filter(({ m }) => m === 128);
@@ -118,6 +166,13 @@ function turning(depth: number): GemmParams {
   return { block: { m: 128, n: 128, k: depth }, warps: { m: 4, n: 1 }, groupRows: 8 };
 }
 
+/** Tile shapes that a kind can have. */
+function possibleShapes(kind: UnscheduledKind, facts: TargetFacts): readonly TileShape[] {
+  if (componentsOf(kind) > 1) return elementShapes(kind, facts);
+  if (kind.types.promotionInterval !== undefined) return promotedShapes;
+  return passageOf(kind, "a") === "registers" ? lowShapes : shapes;
+}
+
 /** Elements of K below which the kernel that adds parts takes longer than they save. */
 const shortestDivided = 2048;
 
@@ -127,15 +182,15 @@ function params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): 
   const tiles = (shape: { readonly m: number; readonly n: number }): number =>
     tilesOf(launch, { block: { ...shape, k: depth }, warps: { m: 8, n: 1 }, groupRows: 16 });
   // The width of the tiles that each multiprocessor computes in turn, as though of 128 rows, beside what comes once a tile.
-  const time = (shape: (typeof shapes)[number]): number =>
+  const time = (shape: TileShape): number =>
     Math.ceil(tiles(shape) / multiprocessors) * ((shape.m / 128) * shape.n + beside);
   const promoted = kind.types.promotionInterval !== undefined;
-  const possible = promoted ? promotedShapes : passageOf(kind, "a") === "registers" ? lowShapes : shapes;
+  const possible = possibleShapes(kind, facts);
   const beside = promoted ? columnsOfRows.promoted : columnsOfRows.usual;
   const { m: rows, n: columns } = possible.reduce((best, shape) => (time(shape) < time(best) ? shape : best));
   const whole = {
     block: { m: rows, n: columns, k: depth },
-    warps: { m: 8, n: 1 },
+    warps: { m: Math.min(8, rows / 16), n: 1 },
     groupRows: 2048 / rows,
   };
   if (turnsPay(kind, launch, whole, facts)) return turning(depth);
@@ -156,7 +211,8 @@ export const warpgroupSchedule: Schedule = {
   parts: warpgroupParts,
   operatorName(kind, facts) {
     const { m, n, k } = sized(kind, facts);
-    return `wgmma m${m}n${n}k${k}`;
+    const { algebra } = kind.epilogue;
+    return `${algebra === undefined ? "" : `${algebra.name} `}wgmma m${m}n${n}k${k}`;
   },
   describe(kind, facts) {
     const { block: extents } = kind.params;
@@ -171,6 +227,11 @@ export const warpgroupSchedule: Schedule = {
     const rewriters = rewrittenOf(kind).length === 0 ? "" : `, ${rewritingWarps} warps that rewrite`;
     return [
       `schedule   warpgroup: tensor maps, ${stageCount(kind, facts)} stages, one producer${rewriters}, ${consumersOf(kind)} consumer warpgroups${isPingPong(kind) ? " with tiles in turn (ping-pong)" : ""}, resident blocks`,
+      ...(kind.operator.terms === undefined
+        ? []
+        : [
+            `components ${componentsOf(kind)} planes of A and of B, ${kind.operator.terms.length} products of them`,
+          ]),
       ...(ways.length === 0 ? [] : [`operands   ${ways.join(", ")}`]),
       `tiles      block ${extents.m} x ${extents.n} x ${extents.k}`,
     ];
