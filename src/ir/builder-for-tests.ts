@@ -143,15 +143,17 @@ export class KernelBuilder {
     element: StorageType,
     box: readonly number[],
     swizzle: TensorMapParameter["swizzle"] = 0,
+    windows = false,
   ): TensorMapParameter {
     const parameter: TensorMapParameter = {
       kind: "tensorMap",
       id: this.parameters.length,
       name,
       element,
-      rank: box.length,
+      rank: windows ? 4 : box.length,
       box,
       swizzle,
+      ...(windows && { windows }),
     };
     this.parameters.push(parameter);
     return parameter;

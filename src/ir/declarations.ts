@@ -32,7 +32,10 @@ export interface TensorMapParameter {
   readonly name: string;
   readonly element: StorageType;
   readonly rank: number;
+  /** Extents, innermost first; of a map of windows its channels and pixels. */
   readonly box: readonly number[];
+  /** Over images of rank 4: loads walk from pixel to pixel of the places of a filter (the hardware's im2col mode). */
+  readonly windows?: true;
   readonly swizzle: SwizzleBytes;
   /** f32 elements become tf32 numbers (roundToTF32Even of types/round.ts) on their way to shared memory. */
   readonly rounding?: "tf32";

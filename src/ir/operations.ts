@@ -203,7 +203,10 @@ export interface Attributes {
   readonly copyAsyncWait: { readonly pending: number };
   /** The barrier's pending count falls when this thread's earlier copyAsync are done. operands: barrier index. */
   readonly copyAsyncArrive: SharedAccess;
-  /** A box of a tensor into shared memory (TMA). operands: target index, barrier index, coordinates innermost first (i32) [, u32 cluster mask]. */
+  /**
+   * A box of a tensor into shared memory (TMA). operands: target index, barrier index, coordinates innermost first (i32),
+   * then with a map of windows the offsets of x and y (i32) [, u32 cluster mask].
+   */
   readonly tensorLoad: {
     readonly map: TensorMapParameter;
     readonly target: SharedArray;

@@ -255,7 +255,7 @@ function printParameter(parameter: Parameter): string {
       return `${parameter.name}: ${parameter.element.name}`;
     case "tensorMap":
       return (
-        `${parameter.name}: tensor map ${parameter.element.name}, rank ${parameter.rank}, ` +
+        `${parameter.name}: tensor map ${parameter.windows ? "of windows " : ""}${parameter.element.name}, rank ${parameter.rank}, ` +
         `box ${parameter.box.join(" ")}, swizzle ${parameter.swizzle}` +
         (parameter.rounding === undefined ? "" : `, rounded to ${parameter.rounding}`)
       );

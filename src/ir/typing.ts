@@ -514,11 +514,12 @@ function copyAsync(operation: OperationNode<"copyAsync">, context: TypingContext
 
 function tensorLoad(operation: OperationNode<"tensorLoad">, { kernel }: TypingContext): string | undefined {
   const { map, target, targetOffset, barrier, barrierOffset, multicast } = operation.attributes;
+  const numbers = map.rank + (map.windows ? map.rank - 2 : 0);
   return (
     first(
       noResult(operation),
       registerCount(operation, 0),
-      operandCount(operation, 2 + map.rank + (multicast ? 1 : 0)),
+      operandCount(operation, 2 + numbers + (multicast ? 1 : 0)),
     ) ??
     first(
       need(kernel.parameters.includes(map), () => `tensor map ${map.name} is not a parameter of this kernel`),
@@ -532,8 +533,8 @@ function tensorLoad(operation: OperationNode<"tensorLoad">, { kernel }: TypingCo
       ),
       operandIs(operation, 0, ...indexNames),
       operandIs(operation, 1, ...indexNames),
-      ...map.box.map((_, dimension) => operandIs(operation, 2 + dimension, "i32")),
-      multicast ? operandIs(operation, 2 + map.rank, "u32") : undefined,
+      ...Array.from({ length: numbers }, (_, number) => operandIs(operation, 2 + number, "i32")),
+      multicast ? operandIs(operation, 2 + numbers, "u32") : undefined,
     )
   );
 }
@@ -549,6 +550,7 @@ function tensorStore(operation: OperationNode<"tensorStore">, { kernel }: Typing
         () =>
           `tensor map ${map.name} rounds to ${map.rounding} on the way in; store through a map that does not round`,
       ),
+      need(map.windows === undefined, () => `tensor map ${map.name} is of windows, which are only loaded`),
       sharedAccess(source, "data", kernel),
       integerOffset(sourceOffset),
       need(

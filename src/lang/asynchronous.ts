@@ -198,6 +198,50 @@ export class TensorMap<T extends StorageType> {
   }
 }
 
+/** Images in global memory, seen through the weights of a filter. */
+export class WindowMap<T extends StorageType> {
+  constructor(
+    readonly type: T,
+    /** @internal */ readonly parameter: TensorMapParameter,
+  ) {}
+
+  /** Bytes that one load brings. */
+  get boxBytes(): number {
+    return this.parameter.box.reduce((product, extent) => product * extent, byteSize(this.type));
+  }
+  /**
+   * Starts loading channels from `channel` on of the pixels that the places from (x, y) of `image` on see through the weight
+   * that lies `offset` pixels after the filter's first, into shared memory; `barrier` receives the bytes. x and y are those
+   * of the place, so -padding for the first. What lies outside the images becomes zero and counts.
+   */
+  load(
+    target: SharedMemory<T>,
+    targetPosition: IndexOperand,
+    place: Readonly<Record<"channel" | "x" | "y" | "image", Operand<I32>>>,
+    offset: Readonly<Record<"x" | "y", Operand<I32>>>,
+    barrier: { readonly barriers: BarrierArray; readonly index: IndexOperand },
+  ): void {
+    const numbers = [place.channel, place.x, place.y, place.image, offset.x, offset.y];
+    const operands = [
+      indexOperand(targetPosition),
+      indexOperand(barrier.index),
+      ...numbers.map((number) => use(typedOperand(number, i32))),
+    ];
+    tracer().emit("tensorLoad", undefined, operands, {
+      map: this.parameter,
+      target: target.array,
+      targetOffset: 0,
+      barrier: barrier.barriers.array,
+      barrierOffset: 0,
+      multicast: false,
+    });
+  }
+  /** Fetches the map itself into cache. */
+  prefetch(): void {
+    tracer().emit("prefetchTensorMap", undefined, [], { map: this.parameter });
+  }
+}
+
 /** Closes the group of this thread's tensor stores since the last commit. */
 export function tensorStoreCommit(): void {
   tracer().emit("tensorStoreCommit", undefined, [], {});

@@ -17,6 +17,7 @@ export {
   type TensorMap,
   tensorStoreCommit,
   tensorStoreWait,
+  WindowMap,
 } from "./asynchronous.ts";
 export { block, cluster, namedBarrier } from "./block.ts";
 export { type ReductionName, subgroup } from "./collective.ts";
@@ -112,6 +113,9 @@ export {
   type TensorMapDescriptor,
   type TensorMapOptions,
   tensorMap,
+  type WindowedImages,
+  type WindowMapDescriptor,
+  windowMap,
 } from "./parameters.ts";
 export { setPositions } from "./position.ts";
 export { normalPair, philox, type RandomWords, uniform } from "./random.ts";

@@ -10,7 +10,7 @@ import type {
   TensorMapParameter,
 } from "../ir/nodes.ts";
 import type { ElementType, Index, StorageType } from "../types/types.ts";
-import { TensorMap } from "./asynchronous.ts";
+import { TensorMap, WindowMap } from "./asynchronous.ts";
 import { GlobalArray } from "./memory.ts";
 import { operation, type Value } from "./value.ts";
 
@@ -45,6 +45,28 @@ export interface TensorMapDescriptor<T extends StorageType> {
   readonly rounding?: "tf32";
 }
 
+/** A tensor map over images, whose loads bring windows: see {@link windowMap}. */
+export interface WindowMapDescriptor<T extends StorageType> {
+  readonly kind: "windowMap";
+  readonly type: T;
+  readonly channels: number;
+  readonly pixels: number;
+  readonly swizzle: SwizzleBytes;
+  readonly rounding?: "tf32";
+}
+
+/** What the host passes for a map of windows. */
+export interface WindowedImages<T extends StorageType> {
+  /** [images, height, width, channels] with dense channels. */
+  readonly images: ArrayArgument<T>;
+  /** Where the first place is, seen from an image's first pixel (minus the padding): -128 to 127 along x and y. */
+  readonly lower: readonly [x: number, y: number];
+  /** Where places end, seen from an image's last pixel: padding minus what the filter extends beyond its first weight. */
+  readonly upper: readonly [x: number, y: number];
+  /** Pixels between places: 1 to 8. */
+  readonly strides: readonly [x: number, y: number];
+}
+
 /** Options of {@link tensorMap}. */
 export interface TensorMapOptions {
   /**
@@ -63,6 +85,7 @@ export type ScalarType =
 export type ParameterDescriptor =
   | BufferDescriptor<StorageType>
   | TensorMapDescriptor<StorageType>
+  | WindowMapDescriptor<StorageType>
   | ScalarType;
 
 export type ParameterDescriptors = Readonly<Record<string, ParameterDescriptor>>;
@@ -73,9 +96,11 @@ export type KernelArguments<P extends ParameterDescriptors> = {
     ? GlobalArray<T>
     : P[K] extends TensorMapDescriptor<infer T>
       ? TensorMap<T>
-      : P[K] extends ElementType
-        ? Value<P[K]>
-        : never;
+      : P[K] extends WindowMapDescriptor<infer T>
+        ? WindowMap<T>
+        : P[K] extends ElementType
+          ? Value<P[K]>
+          : never;
 };
 
 /** What the host passes for a kernel's descriptors. */
@@ -84,9 +109,11 @@ export type HostArguments<P extends ParameterDescriptors> = {
     ? ArrayArgument<T>
     : P[K] extends TensorMapDescriptor<infer T>
       ? ArrayArgument<T>
-      : P[K] extends ElementType
-        ? ScalarArgument<P[K]>
-        : never;
+      : P[K] extends WindowMapDescriptor<infer T>
+        ? WindowedImages<T>
+        : P[K] extends ElementType
+          ? ScalarArgument<P[K]>
+          : never;
 };
 
 function buffer<T extends StorageType>(
@@ -139,6 +166,25 @@ export function tensorMap<T extends StorageType>(
   return Object.freeze({ kind: "tensorMap", type, box, swizzle, ...(rounding && { rounding }) });
 }
 
+/**
+ * A tensor map over images [images, height, width, channels] whose loads bring the operand of a convolution: `channels` of
+ * as many `pixels` as follow each other among the places of a filter, row after row and image after image, all seen
+ * through one weight of it (the hardware's im2col mode). Lines of shared memory are pixels.
+ * @throws TraceError for boxes that the hardware cannot copy
+ */
+export function windowMap<T extends StorageType>(
+  type: T,
+  { channels, pixels }: { readonly channels: number; readonly pixels: number },
+  swizzle: SwizzleBytes = 0,
+  { rounding }: TensorMapOptions = {},
+): WindowMapDescriptor<T> {
+  // What tiles' boxes may be, windows' may, too.
+  tensorMap(type, [channels, 1], swizzle, rounding === undefined ? {} : { rounding });
+  if (!(Number.isInteger(pixels) && pixels >= 1 && pixels <= 1024))
+    throw new TraceError(`a map of windows brings 1 to 1024 pixels at once, not ${pixels}`);
+  return Object.freeze({ kind: "windowMap", type, channels, pixels, swizzle, ...(rounding && { rounding }) });
+}
+
 /** @internal IR parameters and body-side objects of descriptors. */
 export function declareParameters(descriptors: ParameterDescriptors): {
   readonly parameters: readonly Parameter[];
@@ -160,14 +206,17 @@ function parameterOf(descriptor: ParameterDescriptor, name: string, id: number):
     const { type: element, rank, access } = descriptor;
     return { kind: "buffer", id, name, element, rank, access };
   }
-  const { type: element, box, swizzle, rounding } = descriptor;
+  const { type: element, swizzle, rounding } = descriptor;
+  const shape =
+    descriptor.kind === "tensorMap"
+      ? { rank: descriptor.box.length, box: descriptor.box }
+      : { rank: 4, box: [descriptor.channels, descriptor.pixels], windows: true as const };
   return {
     kind: "tensorMap",
     id,
     name,
     element,
-    rank: box.length,
-    box,
+    ...shape,
     swizzle,
     ...(rounding && { rounding }),
   } satisfies TensorMapParameter;
@@ -180,6 +229,8 @@ function bodySide(parameter: Parameter): unknown {
     case "scalar":
       return operation("parameter", parameter.element, [], { parameter: parameter.id });
     case "tensorMap":
-      return new TensorMap(parameter.element, parameter);
+      return parameter.windows
+        ? new WindowMap(parameter.element, parameter)
+        : new TensorMap(parameter.element, parameter);
   }
 }

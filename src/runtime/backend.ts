@@ -18,6 +18,17 @@ export interface TensorView {
   readonly byteOffset: number;
   readonly sizes: readonly number[];
   readonly strides: readonly number[];
+  /** Of images that are walked through by windows: where places begin and end, and how far they are apart. */
+  readonly windows?: WindowPlaces;
+}
+
+/** Places of a filter's first weight on images, along x and y. */
+export interface WindowPlaces {
+  /** The first place, seen from an image's first pixel: minus the padding. */
+  readonly lower: readonly [x: number, y: number];
+  /** The end of places, seen from an image's end. */
+  readonly upper: readonly [x: number, y: number];
+  readonly strides: readonly [x: number, y: number];
 }
 
 /** Value of one {@link ArgumentSlot}, in the same order. */

@@ -23,6 +23,8 @@ import {
   tensorMap,
   thread,
   u32,
+  type WindowedImages,
+  windowMap,
 } from "../lang/index.ts";
 import { nvidiaTarget } from "../target/nvidia.ts";
 import { createCompiler } from "./compile.ts";
@@ -85,6 +87,31 @@ describe("device.run", () => {
     ]);
   });
 
+  it("gives maps of windows their places, and says what those can be", async () => {
+    const mapped = kernel("mapped", {
+      params: { map: windowMap(f16, { channels: 64, pixels: 128 }, 128) },
+      block: 32,
+      body: ({ map }) => map.prefetch(),
+    });
+    const images = device.array(f16, [2, 5, 7, 64]);
+    const map: WindowedImages<typeof f16> = { images, lower: [-1, -1], upper: [-1, -2], strides: [1, 2] };
+    await device.run(mapped, { blocks: 1, args: { map } });
+    const { images: _, ...windows } = map;
+    expect(backend.launches[0]!.values).toEqual([
+      {
+        kind: "tensorMap",
+        map: expect.objectContaining({ rank: 4, box: [64, 128], windows: true }),
+        view: expect.objectContaining({ sizes: [64, 7, 5, 2], strides: [1, 64, 448, 2240], windows }),
+      },
+    ]);
+    const wrong = async (args: unknown, message: RegExp): Promise<void> => {
+      await expect(device.run(mapped, { blocks: 1, args: { map: args } as never })).rejects.toThrow(message);
+    };
+    await wrong(images, /images with the places of a filter/);
+    await wrong({ ...map, images: device.array(f16, [5, 7, 64]) }, /map.images has rank 4, and .* rank 3/);
+    await wrong({ ...map, lower: [-129, 0] }, /lower is two whole numbers, along x and y, from -128 to 127/);
+    await wrong({ ...map, strides: [0, 1] }, /strides is two whole numbers, along x and y, from 1 to 8/);
+  });
   it("gives tensor maps innermost first", async () => {
     const mapped = kernel("mapped", {
       params: { map: tensorMap(f16, [8, 4]) },

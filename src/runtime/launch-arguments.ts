@@ -4,7 +4,12 @@
  */
 import { ArgumentError, ShapeError, TypeMismatchError } from "../errors.ts";
 import type { ArgumentSlot } from "../ir/parameters.ts";
-import type { ParameterDescriptor, ParameterDescriptors } from "../lang/index.ts";
+import type {
+  ParameterDescriptor,
+  ParameterDescriptors,
+  WindowedImages,
+  WindowMapDescriptor,
+} from "../lang/index.ts";
 import { convertValue, fits } from "../types/convert.ts";
 import { integerRange } from "../types/integer-range.ts";
 import { byteSize, type ElementType, type StorageType } from "../types/types.ts";
@@ -57,6 +62,10 @@ function checkArgument(
   const what = `kernel ${context.kernel}: argument ${name}`;
   if (!("kind" in descriptor)) {
     checkScalar(what, descriptor, value);
+    return;
+  }
+  if (descriptor.kind === "windowMap") {
+    checkWindows(context, what, descriptor, value);
     return;
   }
   const array = checkArray(context, what, descriptor.type, value);
@@ -115,6 +124,37 @@ function checkTensor(what: string, array: DeviceArray, rank: number): void {
   }
 }
 
+/** Bounds of the corners of places, and of what is between them, for images of rank 4. */
+const corners = { least: -128, greatest: 127 };
+const widestStride = 8;
+
+function checkWindows(
+  context: ArgumentContext,
+  what: string,
+  descriptor: WindowMapDescriptor<StorageType>,
+  value: unknown,
+): void {
+  if (typeof value !== "object" || value === null || !("images" in value)) {
+    throw new ArgumentError(
+      `${what} is images with the places of a filter, { images, lower, upper, strides }; ${described(value)} was given`,
+    );
+  }
+  const given = value as WindowedImages<StorageType>;
+  const array = checkArray(context, `${what}.images`, descriptor.type, given.images);
+  checkTensor(`${what}.images`, array, 4);
+  const within = (name: "lower" | "upper" | "strides", least: number, greatest: number): void => {
+    const pair = given[name];
+    const isOne = (n: unknown): boolean => Number.isInteger(n) && Number(n) >= least && Number(n) <= greatest;
+    if (Array.isArray(pair) && pair.length === 2 && pair.every(isOne)) return;
+    throw new ArgumentError(
+      `${what}.${name} is two whole numbers, along x and y, from ${least} to ${greatest}; ${JSON.stringify(pair)} was given`,
+    );
+  };
+  within("lower", corners.least, corners.greatest);
+  within("upper", corners.least, corners.greatest);
+  within("strides", 1, widestStride);
+}
+
 function checkRank(what: string, array: DeviceArray, rank: number): void {
   if (array.rank === rank) return;
   const remedy = rank === 1 && array.isContiguous ? `; .reshape([${array.size}]) has it` : "";
@@ -169,11 +209,15 @@ function slotValue(slot: ArgumentSlot, given: unknown): ArgumentValue {
     case "stride":
       return { kind: "number", value: (given as DeviceArray).strides[slot.dimension]! };
     case "tensorMap": {
-      const array = given as DeviceArray;
+      const windowed = slot.map.windows ? (given as WindowedImages<StorageType>) : undefined;
+      const array = (windowed?.images ?? given) as DeviceArray;
       return {
         kind: "tensorMap",
         map: slot.map,
         view: {
+          ...(windowed && {
+            windows: { lower: windowed.lower, upper: windowed.upper, strides: windowed.strides },
+          }),
           buffer: array.allocation.buffer,
           byteOffset: array.offset * byteSize(array.type),
           sizes: array.shape.toReversed(),

@@ -34,7 +34,7 @@ export function emitCopyAsync(region: Region, node: OperationNode<"copyAsync">):
 export function emitTensorLoad(region: Region, node: OperationNode<"tensorLoad">): void {
   const { map, target, targetOffset, barrier, barrierOffset, multicast } = node.attributes;
   const [to, word, ...rest] = node.operands as [Operand, Operand, ...Operand[]];
-  const coordinates = rest.slice(0, map.rank).map((coordinate) => region.operand(coordinate));
+  const coordinates = (multicast ? rest.slice(0, -1) : rest).map((coordinate) => region.operand(coordinate));
   const texts = [
     "W",
     "lane",
@@ -44,7 +44,7 @@ export function emitTensorLoad(region: Region, node: OperationNode<"tensorLoad">
     position(region, to, targetOffset),
     position(region, word, barrier.byteOffset / byteSize(barrier.element) + barrierOffset),
     `[${coordinates.join(", ")}]`,
-    multicast ? region.operand(rest[map.rank]!) : "-1",
+    multicast ? region.operand(rest.at(-1)!) : "-1",
   ];
   region.line(`tensorLoad(${texts.join(", ")});`);
 }

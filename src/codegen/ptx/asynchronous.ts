@@ -53,13 +53,17 @@ export function emitTensorLoad(emission: Emission, node: OperationNode<"tensorLo
   const to = addressRegister(emission, sharedAddress(emission, target, targetIndex, targetOffset));
   const signal = addressRegister(emission, sharedAddress(emission, barrier, barrierIndex, barrierOffset));
   const from = box(emission, map, rest.slice(0, map.rank));
-  const opcode = `cp.async.bulk.tensor.${map.rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes`;
-  if (!multicast) {
-    emission.effect(`${opcode} [${to}], ${from}, [${signal}]`);
-    return;
-  }
-  const mask = emission.compute("b16", "cvt.u16.u32", emission.registerWords(rest[map.rank]!)[0]!);
-  emission.effect(`${opcode}.multicast::cluster [${to}], ${from}, [${signal}], ${mask}`);
+  const short = (operand: Operand): string =>
+    emission.compute("b16", "cvt.u16.u32", emission.registerWords(operand)[0]!);
+  const offsets = map.windows ? rest.slice(map.rank, 2 * map.rank - 2) : [];
+  const mode = map.windows ? "im2col" : "tile";
+  const opcode = `cp.async.bulk.tensor.${map.rank}d.shared::cluster.global.${mode}.mbarrier::complete_tx::bytes`;
+  const tail = [
+    ...(offsets.length > 0 ? [`{${offsets.map(short).join(", ")}}`] : []),
+    ...(multicast ? [short(rest.at(-1)!)] : []),
+  ];
+  const operands = [`[${to}]`, from, `[${signal}]`, ...tail].join(", ");
+  emission.effect(`${opcode}${multicast ? ".multicast::cluster" : ""} ${operands}`);
 }
 
 export function emitTensorStore(emission: Emission, node: OperationNode<"tensorStore">): void {

@@ -419,6 +419,24 @@ function tensorLoads(multicast: boolean): Sample {
   };
 }
 
+const windowLoad: Sample = (bench) => {
+  const map = bench.tensorMap("windows", f16, [64, 128], 128, true);
+  const barrier = barrierOf(bench);
+  const numbers = [constant(i32, 0), bench.thread, constant(i32, -1), constant(i32, 3)];
+  bench.effect(
+    "tensorLoad",
+    [constant(i32, 0), constant(i32, 0), ...numbers, bench.thread, constant(i32, 2)],
+    {
+      map,
+      target: bench.shared("pixels", f16, 64 * 128),
+      targetOffset: 0,
+      barrier: barrier.array,
+      barrierOffset: 1,
+      multicast: false,
+    },
+  );
+};
+
 /** Bytes a lane holds of a matrix of so many elements. */
 function share(element: ElementType, elements: number): number {
   const bits = element.name === "tf32" ? 32 : element.bits;
@@ -890,7 +908,7 @@ const table: { readonly [Name in OperationName]: Samples | ((name: NvidiaTargetN
   copyAsyncCommit: { samples: [plain("copyAsyncCommit")], on: from(80) },
   copyAsyncWait: { samples: [(bench) => bench.effect("copyAsyncWait", [], { pending: 2 })], on: from(80) },
   copyAsyncArrive: { samples: [onBarrier("copyAsyncArrive")], on: from(80) },
-  tensorLoad: { samples: [tensorLoads(false), tensorLoads(true)], on: from(90) },
+  tensorLoad: { samples: [tensorLoads(false), tensorLoads(true), windowLoad], on: from(90) },
   tensorStore: {
     samples: [
       (bench) => {

@@ -155,4 +155,24 @@ export interface DriverLibrary {
         outOfBounds: number,
       ) => Status)
     | undefined;
+  /** Driver 12.0. */
+  readonly cuTensorMapEncodeIm2col:
+    | ((
+        map: Address,
+        dataType: number,
+        rank: number,
+        base: Address,
+        sizes: BigUint64Array,
+        byteStrides: BigUint64Array,
+        lowerCorner: Int32Array,
+        upperCorner: Int32Array,
+        channelsPerPixel: number,
+        pixelsPerColumn: number,
+        elementStrides: Uint32Array,
+        interleave: number,
+        swizzle: number,
+        promotion: number,
+        outOfBounds: number,
+      ) => Status)
+    | undefined;
 }

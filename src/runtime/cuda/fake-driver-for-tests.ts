@@ -562,6 +562,10 @@ export class FakeDriver implements DriverLibrary {
     return ok;
   }
 
+  cuTensorMapEncodeIm2col(map: Address, ...rest: unknown[]): Status {
+    return this.cuTensorMapEncodeTiled(map, ...rest);
+  }
+
   get #memoryBytes(): number {
     return this.settings.memoryBytes ?? 1 << 30;
   }

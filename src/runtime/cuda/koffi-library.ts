@@ -90,6 +90,9 @@ const optional = {
   cuTensorMapEncodeTiled: [
     "int cuTensorMapEncodeTiled(uint64_t map, int dataType, uint32_t rank, uint64_t base, void *sizes, void *byteStrides, void *box, void *elementStrides, int interleave, int swizzle, int promotion, int outOfBounds)",
   ],
+  cuTensorMapEncodeIm2col: [
+    "int cuTensorMapEncodeIm2col(uint64_t map, int dataType, uint32_t rank, uint64_t base, void *sizes, void *byteStrides, void *lowerCorner, void *upperCorner, uint32_t channelsPerPixel, uint32_t pixelsPerColumn, void *elementStrides, int interleave, int swizzle, int promotion, int outOfBounds)",
+  ],
 } as const;
 
 /** Where libcuda is, by platform. WSL keeps it outside the loader's path on some distributions. */

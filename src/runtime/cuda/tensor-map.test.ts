@@ -71,6 +71,13 @@ describe("what the copy engine cannot do is said before the driver is asked", ()
   });
 
   it("boxes", () => {
+    const windows = { rank: 4, windows: true } as const;
+    const images: Partial<TensorView> = { sizes: [64, 5, 5, 2], strides: [1, 64, 320, 1600] };
+    expect(refused({ ...windows, box: [64, 1024] }, images, base, 6400)).not.toThrow();
+    expect(refused({ ...windows, box: [64, 1025] }, images)).toThrow(
+      "its box has extent 1025 in dimension 1; 1 to 1024",
+    );
+    expect(refused({ ...windows, box: [64, 8, 1] }, images)).toThrow("its box has 3 extents for rank 4");
     expect(refused({ box: [64, 257] })).toThrow("its box has extent 257 in dimension 1; 1 to 256");
     expect(refused({ box: [64] })).toThrow("its box has 1 extents for rank 2");
     expect(refused({ box: [4, 8], swizzle: 0 })).toThrow(

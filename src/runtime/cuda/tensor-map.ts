@@ -48,6 +48,7 @@ const promotion128 = 2;
 const outOfBoundsZero = 0;
 
 const largestBox = 256;
+const mostPixels = 1024;
 const largestExtent = 2 ** 32;
 const strideLimit = 2 ** 40;
 const copyUnit = 16;
@@ -55,7 +56,7 @@ const copyUnit = 16;
 /** What of a {@link TensorMapParameter} decides the encoding. */
 export type TensorMapShape = Pick<
   TensorMapParameter,
-  "name" | "element" | "rank" | "box" | "swizzle" | "rounding"
+  "name" | "element" | "rank" | "box" | "swizzle" | "rounding" | "windows"
 >;
 
 /** Extents and strides as the driver takes them. */
@@ -117,13 +118,14 @@ export function encodeTensorMap(
   target: Address,
 ): void {
   const { library } = context;
-  if (library.cuTensorMapEncodeTiled === undefined) {
+  const encoder = view.windows === undefined ? "cuTensorMapEncodeTiled" : "cuTensorMapEncodeIm2col";
+  if (library[encoder] === undefined) {
     throw new UnsupportedError(
-      `Tensor map ${map.name} needs an NVIDIA driver for CUDA 12.0 or newer; ${library.file} has no cuTensorMapEncodeTiled.`,
+      `Tensor map ${map.name} needs an NVIDIA driver for CUDA 12.0 or newer; ${library.file} has no ${encoder}.`,
     );
   }
   const { sizes, byteStrides } = tensorMapExtents(map, view, base, bytes);
-  const code = library.cuTensorMapEncodeTiled(
+  const tensor = [
     target,
     tensorMapDataType(map),
     map.rank,
@@ -131,16 +133,32 @@ export function encodeTensorMap(
     sizes,
     // The driver wants an array even where it reads nothing from it.
     byteStrides.length === 0 ? new BigUint64Array(1) : byteStrides,
-    Uint32Array.from(map.box),
-    new Uint32Array(map.rank).fill(1),
-    interleaveNone,
-    swizzles[map.swizzle],
-    promotion128,
-    outOfBoundsZero,
-  );
+  ] as const;
+  const way = [interleaveNone, swizzles[map.swizzle], promotion128, outOfBoundsZero] as const;
+  const code =
+    view.windows === undefined
+      ? library.cuTensorMapEncodeTiled!(
+          ...tensor,
+          Uint32Array.from(map.box),
+          new Uint32Array(map.rank).fill(1),
+          ...way,
+        )
+      : library.cuTensorMapEncodeIm2col!(
+          ...tensor,
+          Int32Array.from(view.windows.lower),
+          Int32Array.from(view.windows.upper),
+          map.box[0]!,
+          map.box[1]!,
+          Uint32Array.of(1, ...view.windows.strides, 1),
+          ...way,
+        );
+  const places =
+    view.windows === undefined
+      ? ""
+      : `, places from ${view.windows.lower.join(", ")} to ${view.windows.upper.join(", ")} every ${view.windows.strides.join(", ")}`;
   context.check(
     code,
-    `Encoding tensor map ${map.name} (${map.element.name}, sizes ${view.sizes.join(" x ")}, strides ${view.strides.join(", ")}, box ${map.box.join(" x ")}, swizzle ${map.swizzle})`,
+    `Encoding tensor map ${map.name} (${map.element.name}, sizes ${view.sizes.join(" x ")}, strides ${view.strides.join(", ")}, box ${map.box.join(" x ")}${places}, swizzle ${map.swizzle})`,
   );
 }
 
@@ -149,12 +167,12 @@ function checkBox(map: TensorMapShape): void {
   const refuse = refusal(map);
   const elementBytes = byteSize(map.element);
   if (map.rank < 1 || map.rank > 5) refuse(`it has rank ${map.rank}; 1 to 5 exist`);
-  if (map.box.length !== map.rank) refuse(`its box has ${map.box.length} extents for rank ${map.rank}`);
+  const extents = map.windows ? 2 : map.rank;
+  if (map.box.length !== extents) refuse(`its box has ${map.box.length} extents for rank ${map.rank}`);
   for (const [dimension, extent] of map.box.entries()) {
-    if (!Number.isInteger(extent) || extent < 1 || extent > largestBox) {
-      refuse(
-        `its box has extent ${extent} in dimension ${dimension}; 1 to ${largestBox} can be copied at once`,
-      );
+    const largest = map.windows && dimension === 1 ? mostPixels : largestBox;
+    if (!Number.isInteger(extent) || extent < 1 || extent > largest) {
+      refuse(`its box has extent ${extent} in dimension ${dimension}; 1 to ${largest} can be copied at once`);
     }
   }
   const row = map.box[0]! * elementBytes;

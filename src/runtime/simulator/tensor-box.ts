@@ -56,7 +56,10 @@ export function boxAddress(
   return address;
 }
 
-/** Calls `visit` with the byte of the tensor (-1 outside of it) and of shared memory for each element of the box. */
+/**
+ * Calls `visit` with the byte of the tensor (-1 outside of it) and of shared memory for each element of the box. Of a map of
+ * windows the coordinates are followed by the offsets.
+ */
 export function eachElement(
   tensor: TensorBinding,
   coordinates: readonly number[],
@@ -64,6 +67,10 @@ export function eachElement(
   visit: (global: number, shared: number) => void,
 ): void {
   const { map, view, size } = tensor;
+  if (map.windows) {
+    eachOfWindows(tensor, coordinates, address, visit);
+    return;
+  }
   const counter = map.box.map(() => 0);
   const count = map.box.reduce((product, extent) => product * extent, 1);
   for (let n = 0; n < count; n++) {
@@ -79,6 +86,44 @@ export function eachElement(
       if (++counter[dimension]! < map.box[dimension]!) break;
       counter[dimension] = 0;
     }
+  }
+}
+
+/**
+ * The box of a map of windows (PTX ISA, "im2col mode"): pixel after pixel within the bounding box of places, at the map's
+ * strides, along x, then y, then from image to image; of each the element that lies the offsets away.
+ */
+function eachOfWindows(
+  { map, view, size }: TensorBinding,
+  coordinates: readonly number[],
+  address: number,
+  visit: (global: number, shared: number) => void,
+): void {
+  const [channels, pixels] = map.box as readonly [number, number];
+  const { lower, upper, strides } = view.windows!;
+  const [channel, ...rest] = coordinates as readonly number[] & { readonly 0: number };
+  let [x, y, image] = rest as [number, number, number];
+  const [offsetX, offsetY] = rest.slice(3) as [number, number];
+  const [extentC, extentX, extentY, images] = view.sizes as readonly [number, number, number, number];
+  const [strideC, strideX, strideY, strideImage] = view.strides as readonly [number, number, number, number];
+  for (let pixel = 0; pixel < pixels; pixel++) {
+    const [atX, atY] = [x + offsetX, y + offsetY];
+    const inside = atX >= 0 && atX < extentX && atY >= 0 && atY < extentY && image >= 0 && image < images;
+    const start = atX * strideX + atY * strideY + image * strideImage;
+    for (let c = 0; c < channels; c++) {
+      const at = channel + c;
+      const there = inside && at >= 0 && at < extentC;
+      const position = start + at * strideC;
+      const element = (pixel * channels + c) * size;
+      visit(there ? view.byteOffset + position * size : -1, swizzled(address + element, map.swizzle));
+    }
+    x += strides[0];
+    if (x < extentX + upper[0]) continue;
+    x = lower[0];
+    y += strides[1];
+    if (y < extentY + upper[1]) continue;
+    y = lower[1];
+    image++;
   }
 }
 
