@@ -27,6 +27,7 @@ import type { CudaBackend } from "../../src/runtime/cuda/index.ts";
 import { createDevice } from "../../src/runtime/device.ts";
 import type { Contender, WorkItem } from "../harness.ts";
 import type { LimitKind } from "../limits.ts";
+import { type CudnnPlan, planCudnn } from "../peers/cudnn.ts";
 import { normalValues } from "../random.ts";
 import type { Suite } from "../suite.ts";
 
@@ -178,7 +179,17 @@ function overAlgebra(
   };
 }
 
-/** A 3 x 3 convolution of 256 channels beside the product of the same M, N and K. */
+/** cuDNN's convolution; undefined, and said so, where there is no cuDNN. */
+function cudnnPlan(...given: Parameters<typeof planCudnn>): CudnnPlan | undefined {
+  try {
+    return planCudnn(...given);
+  } catch (error) {
+    console.error(`without cuDNN as a peer: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  }
+}
+
+/** A 3 x 3 convolution of 256 channels beside cuDNN's, where it is there, and the product of the same M, N and K. */
 function convolution(backend: CudaBackend, padding: "same" | "valid"): WorkItem {
   const [batch, pixels, channels] = [32, 56, 256];
   const places = padding === "same" ? pixels : pixels - 2;
@@ -202,9 +213,31 @@ function convolution(backend: CudaBackend, padding: "same" | "valid"): WorkItem 
       const a = device.array(f16, [m, k], values(m * k, 3));
       const plain = await planGemm(a, filters.reshape([n, k]).transposed);
       const plan = await planConv2d(images, filters, { padding });
+      const result = plan.d;
+      const peer = cudnnPlan(
+        backend,
+        {
+          images: [batch, pixels, pixels, channels],
+          filters: [channels, 3, 3, channels],
+          padding: padding === "same" ? 1 : 0,
+          stride: 1,
+        },
+        {
+          images: images.allocation.buffer,
+          filters: filters.allocation.buffer,
+          result: result.allocation.buffer,
+        },
+      );
+      const contenders = [
+        contender("plain", peer === undefined ? "peer" : "reference", plain),
+        contender("conv2d", "ours", plan.products[0]!),
+      ];
+      if (peer !== undefined)
+        contenders.push({ name: "cuDNN", role: "peer", note: peer.note, enqueue: () => peer.enqueue() });
       return {
-        contenders: [contender("plain", "peer", plain), contender("conv2d", "ours", plan.products[0]!)],
+        contenders,
         dispose: () => {
+          peer?.dispose();
           for (const one of [plain, plan]) one.dispose();
           for (const array of [images, filters, a, plain.d, plan.d]) array.dispose();
         },

@@ -2,7 +2,7 @@
  * @file What A and B may be: arrays, or matrices of which less is stored than they have elements.
  */
 import { ArgumentError, UnsupportedError } from "../errors.ts";
-import { byteSize, type StorageType } from "../lang/index.ts";
+import { byteSize, type StorageType, type WindowedImages } from "../lang/index.ts";
 import type { Device, DeviceArray } from "../runtime/array.ts";
 import type { Algebra } from "./algebras/algebra.ts";
 import type { OuterDimensions } from "./batch.ts";
@@ -22,6 +22,8 @@ export interface InputOperand extends OperandKind {
   readonly array: DeviceArray | undefined;
   /** Elements between lines of the array. */
   readonly leading: number;
+  /** The images that the layout's windows are of, as a map of windows takes them. */
+  readonly images?: WindowedImages<StorageType>;
   /** What the layout takes at run time beside the array. */
   readonly extras: readonly ExtraArgument[];
   /** What elements are, where they are no single numbers, and whether each counts as its conjugate. */

@@ -1,6 +1,7 @@
 /** @file Convolutions against sums in float64: layouts, strides, padding, dilation, groups, types, epilogues. */
-import { ArgumentError, f16, f32, i8, i32, ShapeError, type StorageType } from "tilewright";
+import { ArgumentError, bf16, f16, f32, i8, i32, ShapeError, type StorageType } from "tilewright";
 import { type ConvolutionOptions, conv2d, fmaOperator, planConv2d, relu } from "tilewright/gemm";
+import { byteSize, tf32 } from "tilewright/lang";
 import { describe, expect, it } from "vitest";
 import { normals } from "../support/random.ts";
 import { pairwise } from "./gemm-cases.ts";
@@ -138,8 +139,9 @@ onEveryDevice((device) => {
     const got = Array.from(await plan.d.read(), Number);
     // The bias is a step after C is added, so that sums do not depend on the order.
     const expected = Array.from(values, (value, i) => value + beta * (added[i] ?? 0));
+    const precision = more.compute === tf32 ? 2 ** -9 : 1e-5;
     const tolerance = (_: number, i: number): number =>
-      type.class === "float" ? 1e-5 * (magnitudes[i]! + Math.abs(beta * (added[i] ?? 0)) + 1) : 0;
+      type.class === "float" ? precision * (magnitudes[i]! + Math.abs(beta * (added[i] ?? 0)) + 1) : 0;
     got.forEach((value, i) => {
       if (!(Math.abs(value - expected[i]!) <= tolerance(value, i)))
         expect.fail(`${JSON.stringify(test)}: element ${i} is ${value}, not ${expected[i]}`);
@@ -173,6 +175,58 @@ onEveryDevice((device) => {
       };
       await check(usual, 3);
       await check({ ...usual, padding: "valid", stride: 2 }, 5);
+    });
+
+    describe("of whole lines of channels, through tensor maps of windows", () => {
+      const usual: Case = {
+        layout: "NHWC",
+        type: f16,
+        image: [9, 8],
+        filter: [3, 3],
+        channels: 64,
+        outputs: 12,
+        groups: 1,
+        stride: 1,
+        dilation: 1,
+        padding: "same",
+        beta: 0,
+        biased: false,
+      };
+      const cases: readonly Partial<Case>[] = [
+        {},
+        { padding: "valid", biased: true },
+        { stride: 2, padding: 1, beta: 2 },
+        { stride: [1, 3], dilation: [2, 1], padding: { top: 2, bottom: 0, left: 1, right: 3 } },
+        { filter: [2, 3], channels: 128, groups: 2, outputs: 24 },
+        { type: bf16, filter: [1, 1], stride: 2, padding: "valid" },
+        { type: i8, channels: 128, image: [5, 7] },
+        { type: f32, channels: 32, image: [5, 7] },
+      ];
+      it.for(cases)("%o", async (difference, { skip }) => {
+        const test = { ...usual, ...difference };
+        skip(device().facts.warpgroupMma.length === 0, "the target has no warpgroup products");
+        const k = 128 / byteSize(test.type);
+        const params = { block: { m: 128, n: 64, k }, warps: { m: 8, n: 1 }, groupRows: 2 };
+        const numbers = test.type === f32 ? { compute: tf32 } : {};
+        await check(test, 7, { schedule: "warpgroup", params, ...numbers });
+      });
+
+      it("as explain() says, with tiles in turn and with changed elements, too", async ({ skip }) => {
+        skip(device().facts.warpgroupMma.length === 0, "the target has no warpgroup products");
+        const x = device().array(f16, [2, 9, 8, 64]);
+        const w = device().array(f16, [16, 3, 3, 64]);
+        using plan = await planConv2d(x, w, { padding: 1, schedule: "warpgroup" });
+        expect(plan.explain()).toMatch(/A by a tensor map of windows \(im2col\)/);
+        for (const array of [x, w, plan.d]) array.dispose();
+        const block = { m: 128, n: 64, k: 64 };
+        await check({ ...usual, image: [11, 13] }, 3, {
+          schedule: "warpgroup",
+          params: { block, warps: { m: 4, n: 1 }, groupRows: 2 },
+        });
+        const negated: ConvolutionOptions["transforms"] = { a: { sharedToRegister: (x) => x.neg() } };
+        const more = { schedule: "warpgroup", alpha: -1, transforms: negated } as const;
+        await check(usual, 5, { ...more, params: { block, warps: { m: 8, n: 1 }, groupRows: 2 } });
+      });
     });
 
     it("with one weight on every pixel is the plain product", async () => {

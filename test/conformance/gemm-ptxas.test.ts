@@ -26,6 +26,7 @@ import {
   type MatrixSource,
   maxPlus,
   mmaSync,
+  planConv2d,
   planGemm,
   planGrouped,
   relu,
@@ -387,6 +388,17 @@ describe.skipIf(!available)("ptxas takes", () => {
     const { succeeded, spilledBytes, warnings, log } = assemble(
       await textOf(kernel, target, kernel.schedule),
     );
+    expect(succeeded, log).toBe(true);
+    expect({ spilledBytes, warnings }).toEqual({ spilledBytes: 0, warnings: [] });
+  });
+
+  it("a padded convolution through a tensor map of windows", async () => {
+    using device = createPaperDevice(nvidiaTarget("sm_90a"));
+    const images = device.empty(f16, [8, 56, 56, 256]);
+    const plan = await planConv2d(images, device.empty(f16, [256, 3, 3, 256]), { padding: "same" });
+    const { text } = plan.products[0]!.compiled!;
+    expect(text).toMatch(/global\.im2col/);
+    const { succeeded, spilledBytes, warnings, log } = assemble(text);
     expect(succeeded, log).toBe(true);
     expect({ spilledBytes, warnings }).toEqual({ spilledBytes: 0, warnings: [] });
   });

@@ -191,11 +191,7 @@ function windowMatrix(images: DeviceArray, job: Job): DeviceArray | MatrixSource
     { extent: filter.width, stride: w!.stride * dilation.width },
     { extent: filter.height, stride: h!.stride * dilation.height },
   ] as const;
-  if (geometry.within) {
-    const columns = channelsFastest(job) ? [channels!, ...weights] : [...weights, channels!];
-    return folded(images, modesOf(rows), modesOf(columns));
-  }
-  return windows(images, {
+  const masked = windows(images, {
     places: rows,
     filter: weights,
     channels: channels!,
@@ -206,6 +202,12 @@ function windowMatrix(images: DeviceArray, job: Job): DeviceArray | MatrixSource
     dilation,
     start: -padding.height * h!.stride - padding.width * w!.stride,
   });
+  if (!geometry.within) return masked;
+  // Nothing lies in the padding. A plain matrix is as good as any; of others, those that tensor maps read are better.
+  const columns = channelsFastest(job) ? [channels!, ...weights] : [...weights, channels!];
+  const plain = folded(images, modesOf(rows), modesOf(columns));
+  const mapped = masked.images !== undefined && images.device.facts.bulkCopy;
+  return mapped && !(plain instanceof DeviceArray) ? masked : plain;
 }
 
 function filterMatrix(filters: DeviceArray, job: Job): DeviceArray | MatrixSource {

@@ -52,6 +52,11 @@ export interface LayoutFacts {
    */
   readonly movement: "box" | "run" | "registers";
   /**
+   * Lines along K of so many elements, at multiples of as many, are windows of images, which tensor maps of windows read;
+   * {@link Layout.window} says where.
+   */
+  readonly windowLine?: number;
+  /**
    * All of the matrix lies in memory as a box, and loads may bring elements that do not count, if those are then replaced
    * by zero.
    */
@@ -74,6 +79,12 @@ export interface ComponentStream {
   readonly layout: Layout;
   /** Which components follow each other. */
   readonly components: readonly number[];
+}
+
+/** What `WindowMap.load` takes. */
+export interface WindowPlace {
+  readonly place: Readonly<Record<"channel" | "x" | "y" | "image", Value<I32>>>;
+  readonly offset: Readonly<Record<"x" | "y", Value<I32>>>;
 }
 
 /** Several rows and columns of a matrix. */
@@ -106,6 +117,8 @@ export interface Layout {
   readonly facts?: LayoutFacts;
   /** Where the first element of an access lies; given by layouts whose movement is "box" or "run". */
   position?(place: MatrixPlace, tile: MatrixTile): IndexOperand;
+  /** Where a map of windows finds the lines from (row, column) on. */
+  window?(row: Value<I32>, column: Value<I32>, extras: readonly ExtraValue[]): WindowPlace;
   /** Which elements there are, of a layout that leaves some out: the others count as nothing, whatever transforms make of them. */
   counts?(row: Value<I32>, column: Value<I32>, extras: readonly ExtraValue[]): Value<Bool>;
   /** Whether all elements of an area count, for a layout that leaves some out; it may say no where they do. */

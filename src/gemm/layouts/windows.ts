@@ -11,7 +11,7 @@ import type { ExtraArgument, ExtraValue } from "../extras.ts";
 import { everyStep } from "../predicate.ts";
 import type { MatrixSource } from "../source.ts";
 import { directionExtras, directionOffset, extrasLength, type FoldedMode, runAlignment } from "./folded.ts";
-import { denseLayout, firstElement, interned, type Layout, layoutAt } from "./layout.ts";
+import { denseLayout, factsOf, firstElement, interned, type Layout, layoutAt } from "./layout.ts";
 import { masked } from "./masked.ts";
 
 /** One number for each of the two dimensions of an image. */
@@ -62,9 +62,11 @@ function digits(number: Value<U32>, extras: readonly ExtraValue[], unit: boolean
   return [first.rest, second.rest, second.quotient];
 }
 
-function windowsLayout(channelsFastest: boolean, unit: boolean): Layout {
+/** `line`: so many neighbouring channels are one line of a map of windows; none are unless given. */
+function windowsLayout(channelsFastest: boolean, unit: boolean, line: number | undefined): Layout {
   const order = channelsFastest ? "channels first" : "filter first";
-  return interned(`windows, ${order}${unit ? "" : ", no neighbours"}`, (name) => {
+  const lines = line === undefined ? "" : `, lines of ${line}`;
+  return interned(`windows, ${order}${unit ? "" : ", no neighbours"}${lines}`, (name) => {
     const columnExtras = extrasLength(modes, unit);
     const split = (extras: readonly ExtraValue[]) => ({
       rows: extras.slice(0, rowExtras),
@@ -93,10 +95,69 @@ function windowsLayout(channelsFastest: boolean, unit: boolean): Layout {
       const [across, down] = channelsFastest ? weights.slice(1) : weights;
       return isInside(line(0), y, down).and(isInside(line(1), x, across));
     };
+    const window: NonNullable<Layout["window"]> = (row, column, extras) => {
+      const { rows, columns, rest } = split(extras);
+      const numbers = rest.slice(1) as readonly Value<I32>[];
+      const [x, y, image] = digits(row.to(u32), rows, false).map((digit) => digit.to(i32));
+      const [channel, across, down] = digits(column.to(u32), columns, unit).map((digit) => digit.to(i32));
+      const place = (at: Value<I32>, [, stride, padding]: readonly Value<I32>[]): Value<I32> =>
+        at.mul(stride).sub(padding);
+      return {
+        place: { channel, x: place(x, numbers.slice(4)), y: place(y, numbers), image },
+        offset: { x: across.mul(numbers[7]), y: down.mul(numbers[3]) },
+      };
+    };
     const steps = { a: everyStep, b: everyStep };
     // A run along channels lies under one weight: all of it counts, or none.
-    return { ...masked(name, inner, { counts, wholly: channelsFastest, steps }), steps: undefined };
+    const plain = { ...masked(name, inner, { counts, wholly: channelsFastest, steps }), steps: undefined };
+    if (line === undefined) return plain;
+    return { ...plain, facts: { ...factsOf(plain), windowLine: line }, window };
   });
+}
+
+/** Bytes of a line of a map of windows. */
+const lineBytes = 128;
+/** Bytes that tensor maps want of addresses and strides. */
+const mapAlignment = 16;
+
+/**
+ * The images as a map of windows takes them; undefined where it cannot: channels are not whole lines, strides not whole
+ * units, or places beyond what the map can say.
+ */
+function windowedImages(array: DeviceArray, given: Windows): MatrixSource["images"] {
+  const { places, channels, filter, image, stride, padding, dilation } = given;
+  const size = byteSize(array.type);
+  const along = (which: keyof Pair): number => (which === "width" ? 0 : 1);
+  const upper = (which: keyof Pair): number => {
+    // The last place begins so far from the image's end.
+    const last = (places[along(which)]!.extent - 1) * stride[which] - padding[which];
+    return last + 1 - image[which];
+  };
+  const reach = (which: keyof Pair): number => (filter[along(which)]!.extent - 1) * dilation[which];
+  const both = (of: (which: keyof Pair) => number): readonly [number, number] => [of("width"), of("height")];
+  const corners = [...both((which) => -padding[which]), ...both(upper)];
+  const [x, y, images] = [
+    places[0].stride / stride.width,
+    places[1].stride / stride.height,
+    places[2].stride,
+  ] as const;
+  const fits =
+    (channels.extent * size) % lineBytes === 0 &&
+    [array.offset, x, y, images].every((step) => step >= 0 && (step * size) % mapAlignment === 0) &&
+    corners.every((corner) => corner >= -128 && corner <= 127) &&
+    both((which) => stride[which]).every((step) => step <= 8) &&
+    both(reach).every((pixels) => pixels < 256);
+  if (!fits) return undefined;
+  return {
+    images: array.strided(
+      [places[2].extent, image.height, image.width, channels.extent],
+      [images, y, x, 1],
+      array.offset,
+    ),
+    lower: both((which) => -padding[which]),
+    upper: both(upper),
+    strides: both((which) => stride[which]),
+  };
 }
 
 /** The matrix of all windows of `array`: places x weights. */
@@ -112,12 +173,15 @@ export function windows(array: DeviceArray, given: Windows): MatrixSource {
     })),
   );
   const { type, label, device } = array;
+  const images = channelsFastest && unit ? windowedImages(array, given) : undefined;
+  const line = images === undefined ? undefined : lineBytes / byteSize(type);
   return {
     label: `windows of ${label}`,
+    ...(images === undefined ? {} : { images }),
     device,
     type,
     shape: [extent(places), extent(columns)],
-    layout: windowsLayout(channelsFastest, unit),
+    layout: windowsLayout(channelsFastest, unit, line),
     array,
     leading: 0,
     alignment: unit ? runAlignment(array, columns[0], [...columns.slice(1), ...places]) : byteSize(type),

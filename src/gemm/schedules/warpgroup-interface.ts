@@ -13,6 +13,7 @@ import {
   type TensorMap,
   tensorMap,
   type Value,
+  type WindowMap,
 } from "../../lang/index.ts";
 import type { DeviceArray } from "../../runtime/array.ts";
 import { stepArguments, stepParameters } from "../epilogues/step.ts";
@@ -27,8 +28,8 @@ import { dividesK, matrixStart, type Work } from "./work.ts";
 
 /** What the body receives. */
 export interface WarpgroupArguments extends StoreArguments {
-  readonly a: TensorMap<StorageType>;
-  readonly b: TensorMap<StorageType>;
+  readonly a: TensorMap<StorageType> | WindowMap<StorageType>;
+  readonly b: TensorMap<StorageType> | WindowMap<StorageType>;
   readonly k: Value<I32>;
   /** Columns of D; only of gated products. */
   readonly columns: Value<I32>;
@@ -85,7 +86,7 @@ export function warpgroupArguments(kind: GemmKind, launch: GemmLaunch): Readonly
   const planes = componentsOf(kind);
   const matrices = batched || parts > 1 ? count * parts : undefined;
   const all: Readonly<Record<string, unknown>> = {
-    a: linesOf(a, planes, batched ? matricesOf(count, strides.a) : undefined, strides.a),
+    a: a.images ?? linesOf(a, planes, batched ? matricesOf(count, strides.a) : undefined, strides.a),
     b: linesOf(b, planes, batched ? matricesOf(count, strides.b) : undefined, strides.b),
     c: c?.array,
     d: d.array,

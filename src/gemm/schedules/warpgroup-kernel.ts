@@ -131,9 +131,9 @@ class WarpgroupBody {
   ) {
     check(kind, facts);
     this.#stages = stageCount(kind, facts);
-    this.#a = new StagedOperand(kind, "a", this.#stages);
-    this.#b = new StagedOperand(kind, "b", this.#stages);
     this.#extras = allExtraValues(kind.extras, args as unknown as Readonly<Record<string, unknown>>);
+    this.#a = new StagedOperand(kind, "a", this.#stages, this.#extras.a ?? []);
+    this.#b = new StagedOperand(kind, "b", this.#stages, this.#extras.b ?? []);
     this.#store = storeResources(kind, resultArguments(kind, args), consumersOf(kind));
     this.#barriers = { full: barriers(this.#stages), empty: barriers(this.#stages) };
     this.#brought = rewrittenOf(kind).length === 0 ? undefined : barriers(this.#stages);

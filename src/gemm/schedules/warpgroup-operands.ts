@@ -15,9 +15,13 @@ import {
   tensorMap,
   tf32,
   type Value,
+  WindowMap,
+  type WindowMapDescriptor,
+  windowMap,
 } from "../../lang/index.ts";
+import type { ExtraValue } from "../extras.ts";
 import { componentsOf, type GemmKind } from "../kind.ts";
-import { groupRows, isWidened, kMajor, lineBytes, tileType } from "./warpgroup-shape.ts";
+import { groupRows, isWidened, isWindowed, kMajor, lineBytes, tileType } from "./warpgroup-shape.ts";
 
 /** Elements of a line of a tile. */
 function lineElements(kind: GemmKind, operand: "a" | "b"): number {
@@ -39,8 +43,15 @@ function boxOf(kind: GemmKind, operand: "a" | "b"): readonly number[] {
 }
 
 /** The tensor map of an operand; f32 is rounded to tf32 on its way, because the instructions would cut its low bits off. */
-export function operandMap(kind: GemmKind, operand: "a" | "b"): TensorMapDescriptor<StorageType> {
+export function operandMap(
+  kind: GemmKind,
+  operand: "a" | "b",
+): TensorMapDescriptor<StorageType> | WindowMapDescriptor<StorageType> {
   const rounding = kind.types[operand] === tf32 ? ({ rounding: "tf32" } as const) : {};
+  if (isWindowed(kind, operand)) {
+    const shape = { channels: lineElements(kind, operand), pixels: kind.params.block.m };
+    return windowMap(kind[operand].type, shape, broughtLineBytes(kind, operand), rounding);
+  }
   return tensorMap(kind[operand].type, boxOf(kind, operand), broughtLineBytes(kind, operand), rounding);
 }
 
@@ -70,6 +81,8 @@ export class StagedOperand {
     readonly kind: GemmKind,
     readonly operand: "a" | "b",
     stages: number,
+    /** What its layout takes at run time. */
+    private readonly extras: readonly ExtraValue[],
   ) {
     const { m, n, k } = kind.params.block;
     this.#across = operand === "a" ? m : n;
@@ -94,12 +107,17 @@ export class StagedOperand {
    * its number among those of the map; undefined where the map holds one.
    */
   load(
-    map: TensorMap<StorageType>,
+    map: TensorMap<StorageType> | WindowMap<StorageType>,
     { stage, barriers }: StageTarget,
     { depth, across }: { readonly depth: Value<I32>; readonly across: Value<I32> },
     matrix: Value<I32> | undefined,
   ): void {
     const barrier = { barriers, index: stage };
+    if (map instanceof WindowMap) {
+      const { place, offset } = this.kind[this.operand].layout.window!(across, depth, this.extras);
+      map.load(this.brought, stage.mul(this.elements), place, offset, barrier);
+      return;
+    }
     const { k } = this.kind.params.block;
     for (let plane = 0; plane < this.#planes; plane++) {
       const origin = stage.mul(this.elements).add(plane * this.#planeElements);

@@ -5,6 +5,7 @@ import { ArgumentError, UnsupportedError } from "../../errors.ts";
 import { byteSize, f32, type StorageType, tf32 } from "../../lang/index.ts";
 import type { MatrixInstruction, TargetFacts } from "../../target/facts.ts";
 import { componentsOf, type GemmKind } from "../kind.ts";
+import { factsOf } from "../layouts/layout.ts";
 import type { OperatorTypes } from "../operators/operator.ts";
 import { checkSplit } from "../split.ts";
 import { everyStepCounts } from "./counted-steps.ts";
@@ -63,8 +64,8 @@ export function narrowTypes(
 ): OperatorTypes | undefined {
   const { a, b, transforms, types } = kind;
   const narrow = [a, b].every(({ type }) => type.class === "float" && type.bits === 8);
-  const plain = [a, b].every(({ layout }) => layout.counts === undefined) && !transforms.a && !transforms.b;
-  if (!narrow || !plain || types.accumulator !== f32) return undefined;
+  const changed = (["a", "b"] as const).some((operand) => isChanged({ a, b, transforms }, operand));
+  if (!narrow || changed || types.accumulator !== f32) return undefined;
   const stored = { a: a.type, b: b.type, accumulator: f32 };
   if (instructionOf({ types: stored }, facts) === undefined) return undefined;
   return fast ? stored : { ...stored, promotionInterval: lineBytes };
@@ -81,9 +82,15 @@ export function tileType({ types }: Pick<GemmKind, "types">, operand: "a" | "b")
   return types[operand] === tf32 ? f32 : (types[operand] as StorageType);
 }
 
+/** Whether an operand is windows of images, of which tensor maps bring zeros where nothing counts. */
+export function isWindowed(kind: Pick<GemmKind, "a" | "b">, operand: "a" | "b"): boolean {
+  return factsOf(kind[operand].layout).windowLine !== undefined;
+}
+
 /** Whether something happens to an operand's elements on their way, or not all of them count. */
 export function isChanged(kind: Pick<GemmKind, "a" | "b" | "transforms">, operand: "a" | "b"): boolean {
-  return kind.transforms[operand] !== undefined || kind[operand].layout.counts !== undefined;
+  if (kind.transforms[operand] !== undefined) return true;
+  return kind[operand].layout.counts !== undefined && !isWindowed(kind, operand);
 }
 
 /**

@@ -20,6 +20,7 @@ import {
   depthOf,
   instructionOf,
   isPingPong,
+  isWindowed,
   kMajor,
   narrowTypes,
   passageOf,
@@ -87,7 +88,10 @@ function operandRefusal(kind: UnscheduledKind, name: "a" | "b"): string | undefi
   const { movement, maskedBox = false } = factsOf(operand.layout);
   const planes = componentsOf(kind) === 1 ? undefined : planesRefusal(kind, name);
   if (planes !== undefined) return planes;
-  if (componentsOf(kind) === 1 && movement !== "box" && !(maskedBox && passage !== "direct"))
+  if (isWindowed(kind, name)) {
+    if (name === "b" || kind.batch !== "single")
+      return `${upper}'s layout (${operand.layout.name}) is what a tensor map reads as A of a single product`;
+  } else if (componentsOf(kind) === 1 && movement !== "box" && !(maskedBox && passage !== "direct"))
     return `${upper}'s layout (${operand.layout.name}) is not what a tensor map reads`;
   if (operand.alignment < 16)
     return `${upper}'s lines are aligned to ${operand.alignment} bytes and tensor maps want 16`;
@@ -221,9 +225,12 @@ export const warpgroupSchedule: Schedule = {
       passage: passageOf(kind, name),
     }));
     const changed = passages.filter(({ passage }) => passage !== "direct");
-    const ways = changed.map(({ name, passage }) =>
-      passage === "registers" ? `${name} changed in registers` : `${name} rewritten in shared memory`,
-    );
+    const ways = [
+      ...(isWindowed(kind, "a") ? ["A by a tensor map of windows (im2col)"] : []),
+      ...changed.map(({ name, passage }) =>
+        passage === "registers" ? `${name} changed in registers` : `${name} rewritten in shared memory`,
+      ),
+    ];
     const rewriters = rewrittenOf(kind).length === 0 ? "" : `, ${rewritingWarps} warps that rewrite`;
     return [
       `schedule   warpgroup: tensor maps, ${stageCount(kind, facts)} stages, one producer${rewriters}, ${consumersOf(kind)} consumer warpgroups${isPingPong(kind) ? " with tiles in turn (ping-pong)" : ""}, resident blocks`,
