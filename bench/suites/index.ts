@@ -7,6 +7,7 @@ export const suites: Readonly<Record<string, () => Promise<Suite>>> = {
   "matrix-vector": async () => (await import("./matrix-vector.ts")).matrixVectorSuite,
   alignment: async () => (await import("./alignment.ts")).alignmentSuite,
   components: async () => (await import("./components.ts")).componentsSuite,
+  int4: async () => (await import("./int4.ts")).int4Suite,
   evaluation: async () => (await import("./evaluation.ts")).evaluationSuite,
   "planned-launch": async () => (await import("./planned-launch.ts")).plannedLaunchSuite,
   copy: async () => (await import("./copy.ts")).copySuite,

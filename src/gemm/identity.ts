@@ -71,7 +71,8 @@ export function kindKey(kind: GemmKind): string {
   ].join(" ");
 }
 
-function stepKey({ behaviour, operands }: StepKind): string {
+/** A text that is equal for steps that compile alike. */
+export function stepKey({ behaviour, operands }: StepKind): string {
   return [
     identityOf(behaviour),
     ...operands.map((o) => `${o.shape}/${o.access}/${o.type.name}/${o.alignment}`),

@@ -121,6 +121,14 @@ export { wmmaOperator, wmmaSync } from "./operators/wmma.ts";
 export type { GemmParams } from "./params.ts";
 export { type GemmPlan, gemm, planGemm } from "./plan.ts";
 export { everyStep, type OutputTile, type Predicate } from "./predicate.ts";
+export { gemmInt4, type Int4GemmOptions, type Int4GemmPlan, planGemmInt4 } from "./quantised/int4-gemm.ts";
+export {
+  type Int4Group,
+  type Int4Options,
+  type Int4Weights,
+  int4Weights,
+  quantiseInt4,
+} from "./quantised/int4-weights.ts";
 export type { GemmOptions } from "./resolve.ts";
 export { type InputOperand, type MatrixSource, matrixSource, type SourceDescription } from "./source.ts";
 export {

@@ -23,11 +23,13 @@ import {
   fma,
   type GemmOptions,
   geluTanh,
+  int4Weights,
   type MatrixSource,
   maxPlus,
   mmaSync,
   planConv2d,
   planGemm,
+  planGemmInt4,
   planGrouped,
   relu,
   residual,
@@ -399,6 +401,18 @@ describe.skipIf(!available)("ptxas takes", () => {
     const { text } = plan.products[0]!.compiled!;
     expect(text).toMatch(/global\.im2col/);
     const { succeeded, spilledBytes, warnings, log } = assemble(text);
+    expect(succeeded, log).toBe(true);
+    expect({ spilledBytes, warnings }).toEqual({ spilledBytes: 0, warnings: [] });
+  });
+
+  it.for([1, 16, 64])("4-bit weights by %i rows", async (rows) => {
+    using device = createPaperDevice(nvidiaTarget("sm_80"));
+    // Nothing can be written on paper.
+    device.array = (type, shape) => device.empty(type, shape);
+    const weights = int4Weights(device, [128, 64], new Int8Array(128 * 64), new Float32Array(64));
+    const epilogue = [bias(device.empty(f32, [64])), silu];
+    const plan = await planGemmInt4(device.empty(bf16, [rows, 128]), weights, { epilogue });
+    const { succeeded, spilledBytes, warnings, log } = assemble(plan.compiled!.text);
     expect(succeeded, log).toBe(true);
     expect({ spilledBytes, warnings }).toEqual({ spilledBytes: 0, warnings: [] });
   });
