@@ -17,7 +17,7 @@ import { commonAlignment } from "../extras.ts";
 import { stepKey } from "../identity.ts";
 import { bindStages } from "../stages.ts";
 import type { Transform } from "../transforms.ts";
-import { type Int4Kind, int4Instruction, int4Kernel, int4Warps, rowsAtOnce } from "./int4-kernel.ts";
+import { type Int4Kind, int4Instruction, int4Kernel, int4Shape, rowsAtOnce } from "./int4-kernel.ts";
 import { blockColumns, Int4Weights } from "./int4-weights.ts";
 
 /** What {@link gemmInt4} can be told. */
@@ -195,14 +195,16 @@ function kernelFor(kind: Int4Kind): Kernel {
 function explain(
   x: DeviceArray,
   { k, n, group, bytes }: Int4Weights,
-  { columns, rows, aligned }: Int4Kind,
+  kind: Int4Kind,
   blocks: readonly [number, number],
   compiled: CompiledKernel | undefined,
 ): string {
+  const { columns, rows, aligned } = kind;
+  const { warps, stages } = int4Shape(kind, x.device.facts);
   return [
     `gemmInt4 of ${x.label} with ${k} x ${n} 4-bit weights, a scale for ${group} of K, ${bytes} bytes`,
     `operator   mma m16n8k16, weights unpacked in registers, X ${aligned ? "16 bytes" : "an element"} at a time`,
-    `blocks     ${blocks[0]} x ${blocks[1]} of ${columns * blockColumns} columns and ${rows * rowsAtOnce} rows, ${int4Warps} warps share K`,
+    `blocks     ${blocks[0]} x ${blocks[1]} of ${columns * blockColumns} columns and ${rows * rowsAtOnce} rows, ${warps} warps share K, ${stages} stages each`,
     ...(compiled?.registersPerThread === undefined
       ? []
       : [`registers  ${compiled.registersPerThread}, ${compiled.spilledBytes ?? 0} bytes spilled`]),
