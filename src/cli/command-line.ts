@@ -8,6 +8,7 @@ import { addEmitCommand } from "./emit-command.ts";
 import { describeFailure, misused, onOneLine, statusOf } from "./failure.ts";
 import { addGemmCommand } from "./gemm-command.ts";
 import type { Terminal } from "./terminal.ts";
+import { addTuneCommand } from "./tune-command.ts";
 
 /**
  * Runs one command line.
@@ -42,6 +43,7 @@ function createProgram(terminal: Terminal): Command {
   addDevicesCommand(program, terminal);
   addGemmCommand(program, terminal);
   addContractCommand(program, terminal);
+  addTuneCommand(program, terminal);
   addEmitCommand(program, terminal);
   for (const command of program.commands) {
     command.option("--debug", "say everything that is known of an error");

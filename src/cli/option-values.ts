@@ -45,6 +45,25 @@ export const storageType = (text: string): StorageType => named(storageTypes, te
 /** A type that sums can be made in. */
 export const sumType = (text: string): ElementType => named(sumTypes, text);
 
+/** A type that operands are rounded to and multiplied in. */
+export const computeType = (text: string): ElementType =>
+  named(
+    all.filter(({ class: kind }) => kind === "float"),
+    text,
+  );
+
+/** Orders of A and B as BLAS writes them. */
+export type Orders = "nn" | "nt" | "tn" | "tt";
+const orders: readonly { readonly name: Orders }[] = [
+  { name: "nn" },
+  { name: "nt" },
+  { name: "tn" },
+  { name: "tt" },
+];
+
+/** Orders by their name. */
+export const ordersNamed = (text: string): Orders => named(orders, text).name;
+
 /** An operator by its name. */
 export const operatorNamed = (text: string): OperatorFactory => named(operators, text);
 

@@ -41,6 +41,6 @@ it("rewrites one line ten times a second, and removes it", () => {
   const text = shown(2000, true);
   expect(text).not.toContain("\n");
   expect(text.split("\r").length - 1).toBe(11 + 1);
-  expect(text).toContain("working 50 %");
+  expect(text).toContain(`${"█".repeat(10)}${"░".repeat(10)} working 50 %`);
   expect(text.endsWith("\r\u001b[2K")).toBe(true);
 });

@@ -5,6 +5,8 @@ import type { Terminal } from "./terminal.ts";
 const patience = 1000;
 const refresh = 100;
 
+const barCells = 20;
+
 const eraseLine = "\r\u001b[2K";
 
 /** One line that is rewritten while work goes on. */
@@ -24,7 +26,9 @@ export class Progress {
     if (!this.#terminal.watched || now - this.#start < patience || now - this.#shownAt < refresh) return;
     this.#shownAt = now;
     this.#visible = true;
-    this.#terminal.error(`${eraseLine}${what} ${Math.floor(100 * fraction)} %`);
+    const done = Math.floor(barCells * fraction);
+    const bar = `${"█".repeat(done)}${"░".repeat(barCells - done)}`;
+    this.#terminal.error(`${eraseLine}${bar} ${what} ${Math.floor(100 * fraction)} %`);
   }
 
   /** Removes the line. */

@@ -52,6 +52,7 @@ import {
   type Transforms,
   unboundTransforms,
 } from "./transforms.ts";
+import { tunedParams } from "./tuned-params.ts";
 
 /** What `gemm` can be told beside its two matrices. */
 export interface GemmOptions {
@@ -229,7 +230,10 @@ export function resolve(
     const k = Number(alpha) === 0 ? 0 : problem.k;
     const launch = { problem, columns, batch, k, c, d, alpha, beta, steps, extras };
     const { schedule, refused, fitting } = chooseSchedule(partial, launch, options, device.facts);
-    const params = options.params ?? schedule.params(fitting, launch, device.facts);
+    const params =
+      options.params ??
+      tunedParams(schedule, fitting, launch) ??
+      schedule.params(fitting, launch, device.facts);
     const kind = { ...fitting, schedule: schedule.name, params };
     schedule.check(kind, device.facts, launch);
     return { ...launch, kind, schedule, refused, result, ownD: given === undefined };

@@ -105,6 +105,11 @@ export function withSplit(
   return tiles > 0 && parts > 1 ? { ...params, splitK: parts } : params;
 }
 
+/** The numbers of parts of K that tuning tries: 1, and powers of two while a part is long enough. */
+export function splitCandidates(kind: UnscheduledKind, { k }: GemmLaunch): readonly number[] {
+  return [1, ...[2, 4, 8, 16].filter((parts) => mayDivide(kind) && k / parts >= shortestPart)];
+}
+
 /** Extras of A's and B's side, or of C's and D's. */
 function ofSide<E>(extras: ExtrasOf<E>, result: boolean): ExtrasOf<E> {
   return Object.fromEntries(

@@ -9,10 +9,12 @@ import {
   open,
   UnsupportedError,
 } from "tilewright";
-import { fmaOperator, type GemmParams, planGemm, tuneGemm } from "tilewright/gemm";
+import { fmaOperator, type GemmOptions, type GemmParams, planGemm, tuneGemm } from "tilewright/gemm";
 import { memoryStore, usualStore } from "tilewright/tuning";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { paramCandidates } from "./param-candidates.ts";
+import { createPaperDevice } from "../cli/paper-device.ts";
+import { nvidiaTarget } from "../target/nvidia.ts";
+import { paramCandidates, textOf } from "./param-candidates.ts";
 import { resolve } from "./resolve.ts";
 import { decodeParams, deviceKey, encodeParams, subjectKey, tunedParams } from "./tuned-params.ts";
 
@@ -89,6 +91,34 @@ describe("tuneGemm", () => {
     expect(tuning.measured.length).toBe(2);
   });
 
+  it("goes on where it was stopped, and plans take the fastest meanwhile", async () => {
+    fakeClock([4, 1, 3, 2]);
+    const store = memoryStore();
+    const controller = new AbortController();
+    const stopped = tuneGemm(device, problem, {
+      most: 6,
+      store,
+      signal: controller.signal,
+      onProgress: ({ done }) => done === 4 && controller.abort(),
+    });
+    await expect(stopped).rejects.toThrow(AbortedError);
+    const [a, b] = [device.array(f32, [24, 17]), device.array(f32, [17, 40])];
+    const { kind, schedule, ...launch } = resolve(a, b, { operator });
+    const candidates = paramCandidates(schedule, kind, launch, 6);
+    expect(tunedParams(schedule, kind, launch, store)).toEqual(candidates[1]);
+
+    vi.mocked(device.time).mockReset();
+    fakeClock([6, 5, 1, 2, 3, 4]);
+    const timedAt: number[] = [];
+    const onProgress = (): unknown => timedAt.push(vi.mocked(device.time).mock.calls.length);
+    const tuning = await tuneGemm(device, problem, { most: 6, store, onProgress });
+    expect(timedAt.slice(0, 6)).toEqual([0, 0, 0, 0, 0, 1]);
+    expect(tuning.measured.length).toBe(6);
+    // Nothing is left of the unfinished search: another begins anew.
+    const place = `${subjectKey(schedule, kind, launch.problem)}, unfinished`;
+    expect(store.get(deviceKey(launch.problem), place)).toBeUndefined();
+  });
+
   it("stops when told, and refuses nonsense", async () => {
     const signal = AbortSignal.abort();
     await expect(tuneGemm(device, problem, { signal })).rejects.toThrow(AbortedError);
@@ -96,9 +126,7 @@ describe("tuneGemm", () => {
     await expect(tuneGemm(device, { ...problem, m: 0 })).rejects.toThrow(/m is a whole number from 1/);
     vi.spyOn(device, "compile").mockRejectedValue(new Error("no compiler"));
     await expect(tuneGemm(device, problem, { most: 2 })).rejects.toThrow(UnsupportedError);
-    await expect(tuneGemm(device, problem, { most: 2 })).rejects.toThrow(
-      /none of 2 tile shapes.*no compiler/,
-    );
+    await expect(tuneGemm(device, problem, { most: 2 })).rejects.toThrow(/none of 2 candidates.*no compiler/);
   });
 });
 
@@ -112,9 +140,9 @@ describe("params from a store", () => {
   it("are read back as written", () => {
     expect(decodeParams(JSON.parse(JSON.stringify(encodeParams(params))))).toEqual(params);
     const store = memoryStore();
-    const { kind, problem: resolved } = subject();
-    store.put(deviceKey(resolved), subjectKey(kind, resolved), encodeParams(params));
-    expect(tunedParams(kind, resolved, device.facts, store)).toEqual(params);
+    const { kind, schedule, ...launch } = subject();
+    store.put(deviceKey(launch.problem), subjectKey(schedule, kind, launch.problem), encodeParams(params));
+    expect(tunedParams(schedule, kind, launch, store)).toEqual(params);
   });
 
   it.each([
@@ -138,22 +166,51 @@ describe("params from a store", () => {
     ],
   ])("are ignored if they are %s", (_name, value) => {
     const store = memoryStore();
-    const { kind, problem: resolved } = subject();
-    store.put(deviceKey(resolved), subjectKey(kind, resolved), value);
-    expect(tunedParams(kind, resolved, device.facts, store)).toBeUndefined();
+    const { kind, schedule, ...launch } = subject();
+    store.put(deviceKey(launch.problem), subjectKey(schedule, kind, launch.problem), value);
+    expect(tunedParams(schedule, kind, launch, store)).toBeUndefined();
   });
 });
 
 it("candidates begin with the usual shape, fit the device, and differ", () => {
   const a = device.array(i32, [512, 512]);
-  const { kind, problem: resolved } = resolve(a, a, { schedule: "register-staged" });
-  const candidates = paramCandidates(kind, resolved, device.facts, 60);
+  const { kind, schedule, ...launch } = resolve(a, a, { schedule: "register-staged" });
+  const candidates = paramCandidates(schedule, kind, launch, 60);
   expect(candidates.length).toBe(60);
   expect(candidates[0]).toEqual(kind.params);
-  const texts = candidates.map(({ block, warps }) => JSON.stringify([block, warps]));
-  expect(new Set(texts).size).toBe(60);
+  expect(new Set(candidates.map(textOf)).size).toBe(60);
   for (const { block, warps } of candidates) {
     expect(warps.m * warps.n * 32).toBeLessThanOrEqual(1024);
     expect((block.m * block.n) / (warps.m * warps.n * 32)).toBeLessThanOrEqual(128);
   }
+});
+
+describe("on paper", () => {
+  const hopper = createPaperDevice(nvidiaTarget("sm_90a"));
+  const candidatesOf = (size: number, options: GemmOptions = {}): readonly GemmParams[] => {
+    const a = hopper.empty(f16, [size, size]);
+    const { kind, schedule, ...launch } = resolve(a, a, options);
+    return paramCandidates(schedule, kind, launch, 40);
+  };
+  const has = (candidates: readonly GemmParams[], wanted: object): void =>
+    expect(candidates).toContainEqual(expect.objectContaining(wanted));
+
+  it("warpgroups offer wide tiles, tiles in turn, and orders", () => {
+    const candidates = candidatesOf(8192);
+    has(candidates, { block: { m: 128, n: 256, k: 64 }, groupRows: 8 });
+    has(candidates, { block: { m: 256, n: 128, k: 64 }, warps: { m: 8, n: 1 }, groupRows: 32 });
+    has(candidates, { block: { m: 128, n: 128, k: 64 }, warps: { m: 4, n: 1 } });
+    expect(candidates.slice(0, 8).every(({ splitK }) => splitK === undefined)).toBe(true);
+  });
+
+  it("warpgroups offer parts of K where tiles are few", () => {
+    const a = hopper.empty(f16, [128, 16384]);
+    const { kind, schedule, ...launch } = resolve(a, a.transposed, { schedule: "warpgroup" });
+    expect(paramCandidates(schedule, kind, launch, 12).some(({ splitK = 1 }) => splitK > 1)).toBe(true);
+  });
+
+  it("multistage offers rings of several lengths", () => {
+    const candidates = candidatesOf(4096, { schedule: "multistage" });
+    expect(new Set(candidates.map(({ stages }) => stages)).size).toBeGreaterThan(1);
+  });
 });

@@ -1,6 +1,6 @@
 /**
- * @file `tuneGemm`: tries tile shapes for a product on the device at hand, keeps the fastest whose result is right, and
- * leaves it where later plans find it.
+ * @file `tuneGemm`: tries params for a product on the device at hand, keeps the fastest whose result is right, and leaves
+ * them where later plans find them.
  */
 import { AbortedError, ArgumentError, UnsupportedError } from "../errors.ts";
 import type { ElementType, StorageType } from "../lang/index.ts";
@@ -9,11 +9,12 @@ import { type SearchProgress, search, type Trial, type TuningStore, usualStore }
 import { decode, encode, rawArray } from "../types/host.ts";
 import { integerRange } from "../types/integer-range.ts";
 import type { OperatorFactory } from "./operators/operator.ts";
-import { paramCandidates } from "./param-candidates.ts";
+import { paramCandidates, textOf } from "./param-candidates.ts";
 import type { GemmParams } from "./params.ts";
 import { planGemm } from "./plan.ts";
-import { type GemmOptions, resolve } from "./resolve.ts";
+import { type GemmOptions, type Resolved, resolve } from "./resolve.ts";
 import { deviceKey, encodeParams, subjectKey } from "./tuned-params.ts";
+import { Journal } from "./tuning-journal.ts";
 
 /** A product to tune for: sizes, types and order. Lines are as long as the matrix, without padding. */
 export interface TuningProblem {
@@ -31,67 +32,92 @@ export interface TuningProblem {
   readonly compute?: ElementType;
   /** What multiplies; what `gemm` would choose unless given. */
   readonly operator?: OperatorFactory;
+  /** How data moves; what `gemm` would choose unless given. */
+  readonly schedule?: GemmOptions["schedule"];
 }
 
 /** How to tune. */
 export interface TuningOptions {
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: SearchProgress) => void;
-  /** Tile shapes to try. Default 32. */
+  /** Params to try. Default 32. */
   readonly most?: number;
+  /** Also what an earlier, stopped call has tried. Default false. */
+  readonly again?: boolean;
   /** Where the result is kept. Plans consult the user's store, which is the default. */
   readonly store?: TuningStore;
 }
 
 /** What tuning found. */
 export interface GemmTuning {
+  /** The schedule that was tuned. */
+  readonly schedule: string;
   readonly params: GemmParams;
   /** Of one product, on the device's clock. */
   readonly seconds: number;
   /** Seconds with the params that heuristics choose; undefined if those gave no right result. */
   readonly usualSeconds: number | undefined;
-  /** Shapes that were timed, fastest first. */
+  /** What was timed, fastest first. */
   readonly measured: readonly { readonly params: GemmParams; readonly seconds: number }[];
-  /** Shapes that could not run or gave wrong results. */
+  /** What could not run or gave wrong results. */
   readonly refused: readonly { readonly params: GemmParams; readonly reason: string }[];
 }
 
 /**
- * Times tile shapes for D = A · B with the schedule that stages through registers, which every device has. Each shape's
- * result is compared with exact sums before its time counts. The best is kept per device (by its name) and found by later
- * plans of like size, types, order and alignment; `explain()` says so.
+ * Times params for D = A · B with the schedule that `gemm` would choose: tile shapes, warps, stages, tile orders and parts of
+ * K, as the schedule offers them. Each result is compared with exact sums before its time counts; the fastest are timed again,
+ * turn by turn, and medians decide. The best are kept per device (by its name) and found by later plans of single products of
+ * like size, types, order and alignment; `explain()` says so.
  *
- * @throws ArgumentError, AbortedError; UnsupportedError when no shape gives a right result
+ * When the signal stops it, what was tried stays in the store, and another call goes on from there; the fastest of it is found
+ * by plans meanwhile.
+ *
+ * @throws ArgumentError, AbortedError; UnsupportedError when no params give a right result, or the schedule has one way only
  */
 export async function tuneGemm(
   device: Device,
   problem: TuningProblem,
   options: TuningOptions = {},
 ): Promise<GemmTuning> {
-  const { most = 32, store = usualStore(), signal, onProgress } = options;
+  const { most = 32, store = usualStore(), again = false, signal, onProgress } = options;
   if (!Number.isInteger(most) || most < 1) {
-    throw new ArgumentError(`tuneGemm: most is a positive number of tile shapes, not ${String(most)}`);
+    throw new ArgumentError(`tuneGemm: most is a positive number of candidates, not ${String(most)}`);
   }
   checkSizes(problem);
   if (signal?.aborted === true) throw new AbortedError("tuning was stopped", { cause: signal.reason });
   const subject = new Subject(device, problem);
   try {
-    const { kind, problem: resolved } = subject.resolved();
-    const candidates = paramCandidates(kind, resolved, device.facts, most);
+    const { kind, schedule, ...launch } = subject.resolved;
+    if (schedule.candidates === undefined) {
+      throw new UnsupportedError(
+        `tuneGemm: params of the ${schedule.name} schedule follow from the sizes; there is nothing to tune`,
+      );
+    }
+    const key = [deviceKey(launch.problem), subjectKey(schedule, kind, launch.problem)] as const;
+    const candidates = paramCandidates(schedule, kind, launch, most);
+    const journal = new Journal(store, key, again);
     const { best, measured, refused } = await search({
       candidates,
       prepare: (params) => subject.trial(params, signal),
       time: (enqueue) => device.time(enqueue),
+      known: (params) => journal.known(textOf(params)),
+      onOutcome: (params, outcome) => {
+        journal.add(textOf(params), outcome);
+        if (journal.isFastest(outcome)) store.put(...key, encodeParams(params));
+      },
       signal,
       onProgress,
     });
     if (best === undefined) {
+      journal.end();
       throw new UnsupportedError(
-        `tuneGemm: none of ${candidates.length} tile shapes gave a right result on ${device.name}: ${refused[0]!.reason}`,
+        `tuneGemm: none of ${candidates.length} candidates gave a right result on ${device.name}: ${refused[0]!.reason}`,
       );
     }
-    store.put(deviceKey(resolved), subjectKey(kind, resolved), encodeParams(best.candidate));
+    store.put(...key, encodeParams(best.candidate));
+    journal.end();
     return {
+      schedule: schedule.name,
       params: best.candidate,
       seconds: best.seconds,
       usualSeconds: measured.find(({ candidate }) => candidate === candidates[0])?.seconds,
@@ -111,7 +137,9 @@ function checkSizes({ m, n, k }: TuningProblem): void {
   }
 }
 
-/** Rows of D that are compared with sums made here; all of D is compared among the shapes. */
+type ScheduleName = NonNullable<GemmOptions["schedule"]>;
+
+/** Rows of D that are compared with sums made here; all of D is compared among the candidates. */
 const judgedRows = 12;
 
 /** Operands with small whole numbers, whose sums every accumulator holds exactly, and what D must be. */
@@ -121,36 +149,34 @@ class Subject {
   readonly #d: DeviceArray;
   readonly #owned: readonly DeviceArray[];
   readonly #options: GemmOptions;
+  /** As `gemm` would do it, by heuristics or by what earlier tuning found. */
+  readonly resolved: Resolved;
   readonly #values: { readonly a: Int8Array; readonly b: Int8Array };
-  /** D's bits by the first shape that was right. */
+  /** D's bits by the first candidate that was right. */
   #bits: ArrayLike<number | bigint> | undefined;
 
   constructor(
     device: Device,
     private readonly problem: TuningProblem,
   ) {
-    const { m, n, k, a, b = a, layout = "nn", accumulate, compute, operator } = problem;
+    const { m, n, k, a, b = a, layout = "nn", d, accumulate, compute, operator, schedule } = problem;
     this.#values = { a: smallNumbers(m * k, a, 1), b: smallNumbers(k * n, b, 2) };
     const left = matrix(device, a, m, k, layout[0] === "t", this.#values.a);
     const right = matrix(device, b, k, n, layout[1] === "t", this.#values.b);
     this.#owned = [left, right];
     this.#a = layout[0] === "t" ? left.transposed : left;
     this.#b = layout[1] === "t" ? right.transposed : right;
-    this.#options = {
-      schedule: "register-staged",
-      ...(accumulate === undefined ? {} : { accumulate }),
-      ...(compute === undefined ? {} : { compute }),
-      ...(operator === undefined ? {} : { operator }),
-    };
-    const made = resolve(this.#a, this.#b, {
-      ...this.#options,
-      ...(problem.d === undefined ? {} : { type: problem.d }),
-    });
-    this.#d = made.d.array;
-  }
-
-  resolved(): ReturnType<typeof resolve> {
-    return resolve(this.#a, this.#b, { ...this.#options, d: this.#d });
+    const given = { type: d, accumulate, compute, operator, schedule };
+    const said = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+    try {
+      this.resolved = resolve(this.#a, this.#b, { ...said, pack: false });
+    } catch (error) {
+      for (const array of this.#owned) array.dispose();
+      throw error;
+    }
+    this.#d = this.resolved.result;
+    const { type: _, ...others } = said;
+    this.#options = { ...others, schedule: this.resolved.schedule.name as ScheduleName, pack: false };
   }
 
   async trial(params: GemmParams, signal: AbortSignal | undefined): Promise<Trial> {

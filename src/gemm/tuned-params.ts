@@ -1,68 +1,78 @@
 /**
- * @file Params that tuning found on this device, for the schedule that stages through registers. What the store holds is
- * somebody's file: it is checked for range and fit before anything is made of it.
+ * @file Params that tuning found on this device for a schedule. What the store holds is somebody's file: it is checked for
+ * range and fit before anything is made of it.
  */
-import type { TargetFacts } from "../target/facts.ts";
+import { TilewrightError } from "../errors.ts";
 import { type StoredValue, type TuningStore, usualStore } from "../tuning/index.ts";
-import { fits } from "./heuristics.ts";
-import type { GemmKind, OperandKind } from "./kind.ts";
+import type { OperandKind } from "./kind.ts";
 import type { GemmParams } from "./params.ts";
 import type { Problem } from "./problem.ts";
-import { registerStaged } from "./schedules/assembly.ts";
-
-type PlannedKind = Omit<GemmKind, "params" | "schedule">;
-type Size = Pick<Problem, "m" | "n" | "k">;
+import type { GemmLaunch, Schedule, UnscheduledKind } from "./schedules/schedule.ts";
 
 /** Names a device in the store. */
 export function deviceKey({ device }: Pick<Problem, "device">): string {
   return `${device.kind} ${device.name}`;
 }
 
-/** Names a product in the store: types, order and alignment of each operand, operator, and sizes by powers of two. */
-export function subjectKey(kind: PlannedKind, { m, n, k }: Size): string {
+/** Names a product in the store: schedule, types, order and alignment of each operand, operator, and sizes by powers of two. */
+export function subjectKey(
+  { name }: Pick<Schedule, "name">,
+  kind: UnscheduledKind,
+  { m, n, k }: Pick<Problem, "m" | "n" | "k">,
+): string {
   const operand = ({ type, layout, alignment }: OperandKind): string =>
     `${type.name}/${layout.name}/${alignment}`;
   const magnitude = (size: number): number => Math.round(Math.log2(Math.max(1, size)));
   return [
-    "gemm register-staged",
+    `gemm ${name}`,
     operand(kind.a),
     operand(kind.b),
     kind.c === undefined ? "-" : operand(kind.c),
     operand(kind.d),
     kind.types.accumulator.name,
     kind.types.a.name,
+    ...(kind.types.promotionInterval === undefined ? [] : [`promoted/${kind.types.promotionInterval}`]),
     kind.operator.name,
     `2^${magnitude(m)} x 2^${magnitude(n)} x 2^${magnitude(k)}`,
   ].join(" ");
 }
 
 /** Params as data. */
-export function encodeParams({ block, warps, groupRows }: GemmParams): StoredValue {
-  return { block: { ...block }, warps: { ...warps }, groupRows };
+export function encodeParams({ block, warps, groupRows, stages, splitK }: GemmParams): StoredValue {
+  return {
+    block: { ...block },
+    warps: { m: warps.m, n: warps.n },
+    groupRows,
+    ...(stages === undefined ? {} : { stages }),
+    ...(splitK === undefined ? {} : { splitK }),
+  };
 }
 
 const mostBlock = 1024;
 
 /** Params from data; undefined for anything that is none. */
 export function decodeParams(value: StoredValue | undefined): GemmParams | undefined {
-  const block = numbers(value, "block", ["m", "n", "k"], mostBlock);
-  const warps = numbers(value, "warps", ["m", "n"], 32);
-  const order = numbers({ order: value ?? null }, "order", ["groupRows"], mostBlock);
-  if (block === undefined || warps === undefined || order === undefined) return undefined;
+  const block = numbers(memberOf(value, "block"), ["m", "n", "k"], mostBlock);
+  const warps = numbers(memberOf(value, "warps"), ["m", "n"], 32);
+  const order = numbers(value, ["groupRows"], mostBlock);
+  const optional = ["stages", "splitK"].filter((name) => memberOf(value, name) !== undefined);
+  const given = numbers(value, optional, mostBlock);
+  if (block === undefined || warps === undefined || order === undefined || given === undefined) {
+    return undefined;
+  }
   const [m, n, k] = block as [number, number, number];
   const [down, across] = warps as [number, number];
-  return { block: { m, n, k }, warps: { m: down, n: across }, groupRows: order[0]! };
+  const named = Object.fromEntries(optional.map((name, i) => [name, given[i]!]));
+  return { block: { m, n, k }, warps: { m: down, n: across }, groupRows: order[0]!, ...named };
 }
 
-/** Whole numbers from 1 to `most` under the given names of a member. */
+/** Whole numbers from 1 to `most` under the given names. */
 function numbers(
   value: StoredValue | undefined,
-  member: string,
   names: readonly string[],
   most: number,
 ): readonly number[] | undefined {
-  const held = memberOf(value, member);
-  const found = names.map((name) => memberOf(held, name));
+  const found = names.map((name) => memberOf(value, name));
   const valid = found.every(
     (number) => typeof number === "number" && Number.isInteger(number) && number >= 1 && number <= most,
   );
@@ -81,26 +91,34 @@ export function isTuned(params: GemmParams): boolean {
   return tuned.has(params);
 }
 
-/** What tuning found for such a product on this device, if it still fits the device. */
+/** What tuning found for such a product on this device, if it still fits. Single products are tuned, no batches. */
 export function tunedParams(
-  kind: PlannedKind,
-  problem: Problem,
-  facts: TargetFacts,
+  schedule: Schedule,
+  kind: UnscheduledKind,
+  launch: GemmLaunch,
   store: TuningStore = usualStore(),
 ): GemmParams | undefined {
-  const params = decodeParams(store.get(deviceKey(problem), subjectKey(kind, problem)));
-  if (params === undefined || !takes({ ...kind, schedule: registerStaged.name, params }, facts)) {
-    return undefined;
-  }
+  if (launch.batch.scheme !== "single") return undefined;
+  const value = store.get(deviceKey(launch.problem), subjectKey(schedule, kind, launch.problem));
+  const params = decodeParams(value);
+  if (params === undefined || !takes(schedule, kind, launch, params)) return undefined;
   tuned.add(params);
   return params;
 }
 
-function takes(kind: GemmKind, facts: TargetFacts): boolean {
+/** Whether a schedule takes params for a product. */
+export function takes(
+  schedule: Schedule,
+  kind: UnscheduledKind,
+  launch: GemmLaunch,
+  params: GemmParams,
+): boolean {
   try {
-    return fits(kind, facts, registerStaged);
-  } catch {
-    // Params that do not fit the operator: another version's, or a file that somebody edited.
-    return false;
+    schedule.check({ ...kind, schedule: schedule.name, params }, launch.problem.device.facts, launch);
+    return true;
+  } catch (error) {
+    // Another version's params, or a file that somebody edited.
+    if (error instanceof TilewrightError) return false;
+    throw error;
   }
 }

@@ -1,6 +1,7 @@
 /** @file Searching among candidates, and keeping what was found: `tilewright/tuning`. Families bring the candidates. */
 export {
   type Measured,
+  type Outcome,
   type SearchOptions,
   type SearchProgress,
   type SearchResult,

@@ -22,9 +22,16 @@ export interface SearchProgress {
   readonly seconds: number | undefined;
 }
 
+/** What became of a candidate: the seconds of its work, or why it does not count. */
+export type Outcome = { readonly seconds: number } | { readonly reason: string };
+
 /** What to search, and how carefully. */
 export interface SearchOptions<T> {
   readonly candidates: readonly T[];
+  /** What an earlier search that was stopped found of a candidate, which then is not tried again unless it is a finalist. */
+  known?(candidate: T): Outcome | undefined;
+  /** Told of each candidate that was tried, before the next is: what a stopped search leaves. */
+  onOutcome?(candidate: T, outcome: Outcome): void;
   /** Makes a candidate ready; what it throws rules the candidate out. */
   prepare(candidate: T): Promise<Trial>;
   /** Seconds that enqueued work takes on the device. */
@@ -60,28 +67,57 @@ interface Finalist<T> extends Measured<T> {
   readonly repeats: number;
 }
 
+type Refused<T> = { readonly candidate: T; readonly reason: string };
+
 const mostRepeats = 1000;
 
 /** Searches. @throws AbortedError when the signal says so */
 export async function search<T>(options: SearchOptions<T>): Promise<SearchResult<T>> {
-  const { candidates, signal, onProgress, finalists: places = 4 } = options;
-  const refused: { candidate: T; reason: string }[] = [];
+  const { candidates, known, onOutcome, signal, onProgress, finalists: places = 4 } = options;
+  const refused: Refused<T>[] = [];
+  /** Timed by an earlier search. */
+  const earlier: Measured<T>[] = [];
+  /** Too slow for the final, so that nothing is kept ready of them. */
   const left: Measured<T>[] = [];
   let finalists: Finalist<T>[] = [];
+  const enter = (finalist: Finalist<T>): void => {
+    finalists = [...finalists, finalist].sort(bySeconds);
+    for (const { trial, candidate, seconds } of finalists.splice(places)) {
+      trial.dispose();
+      left.push({ candidate, seconds });
+    }
+  };
+  const fastest = (): number | undefined =>
+    [...finalists.slice(0, 1), ...earlier].sort(bySeconds)[0]?.seconds;
   try {
     for (const [done, candidate] of candidates.entries()) {
       stopIfAborted(signal);
-      onProgress?.({ done, total: candidates.length, seconds: finalists[0]?.seconds });
+      onProgress?.({ done, total: candidates.length, seconds: fastest() });
+      const before = known?.(candidate);
+      if (before !== undefined) {
+        if ("reason" in before) refused.push({ candidate, reason: before.reason });
+        else earlier.push({ candidate, seconds: before.seconds });
+        continue;
+      }
       const outcome = await attempt(candidate, options);
       if ("reason" in outcome) {
         refused.push(outcome);
+        onOutcome?.(candidate, { reason: outcome.reason });
+      } else {
+        enter(outcome);
+        onOutcome?.(candidate, { seconds: outcome.seconds });
+      }
+    }
+    // Of what an earlier search timed, the fast are made ready and checked once more.
+    for (const measured of earlier.sort(bySeconds)) {
+      stopIfAborted(signal);
+      if (finalists.length === places && measured.seconds >= finalists.at(-1)!.seconds) {
+        left.push(measured);
         continue;
       }
-      finalists = [...finalists, outcome].sort(bySeconds);
-      for (const { trial, candidate: slower, seconds } of finalists.splice(places)) {
-        trial.dispose();
-        left.push({ candidate: slower, seconds });
-      }
+      const outcome = await attempt(measured.candidate, options);
+      if ("reason" in outcome) refused.push(outcome);
+      else enter(outcome);
     }
     const ranked = await final(finalists, options);
     onProgress?.({ done: candidates.length, total: candidates.length, seconds: ranked[0]?.seconds });
@@ -100,10 +136,7 @@ function stopIfAborted(signal: AbortSignal | undefined): void {
 }
 
 /** Makes ready, checks and times once. */
-async function attempt<T>(
-  candidate: T,
-  options: SearchOptions<T>,
-): Promise<Finalist<T> | { readonly candidate: T; readonly reason: string }> {
+async function attempt<T>(candidate: T, options: SearchOptions<T>): Promise<Finalist<T> | Refused<T>> {
   let trial: Trial | undefined;
   try {
     trial = await options.prepare(candidate);

@@ -31,6 +31,8 @@ export interface TuningStore {
   get(device: string, subject: string): StoredValue | undefined;
   /** Keeps a value. Where it cannot be written it is kept for as long as the program runs. */
   put(device: string, subject: string, value: StoredValue): void;
+  /** Forgets a subject. */
+  remove(device: string, subject: string): void;
   /** Forgets what is known of a device, or everything. */
   clear(device?: string): void;
 }
@@ -67,6 +69,7 @@ export function tuningStore(keeper: TextKeeper): TuningStore {
         while (subjects.size > mostSubjects) subjects.delete(subjects.keys().next().value as string);
         all.set(device, subjects);
       }),
+    remove: (device, subject) => save((all) => all.get(device)?.delete(subject)),
     clear(device) {
       known = undefined;
       const all = device === undefined ? new Map() : parse(safely(() => keeper.read()));

@@ -12,8 +12,6 @@ export interface Assembly {
   readonly asynchronous: boolean;
   /** Whether shared lines are swizzled where the operator permits it; otherwise they are padded. */
   readonly swizzled: boolean;
-  /** Whether tuning's store knows params for it. */
-  readonly tuned: boolean;
 }
 
 /** Two stages, everything through registers: serves every kind on every target. */
@@ -22,7 +20,6 @@ export const registerStaged: Assembly = {
   stages: 2,
   asynchronous: false,
   swizzled: false,
-  tuned: true,
 };
 
 /** Several stages, filled past the registers. */
@@ -31,7 +28,6 @@ export const multistage: Assembly = {
   stages: 3,
   asynchronous: true,
   swizzled: true,
-  tuned: false,
 };
 
 /** Stages of a kind's ring. */

@@ -26,11 +26,11 @@ import { columnsPerResult, gateGroup } from "../gate-columns.ts";
 import { chooseParams } from "../heuristics.ts";
 import { accessWidth, type GemmKind, scaleTypeOf } from "../kind.ts";
 import type { Operator } from "../operators/operator.ts";
+import { stagedCandidates } from "../param-candidates.ts";
 import { checkParams } from "../params.ts";
 import { intersection, sequenceOf } from "../predicate.ts";
 import { checkSplit, repeatsOf, withSplit } from "../split.ts";
 import { closedTransforms } from "../transforms.ts";
-import { tunedParams } from "../tuned-params.ts";
 
 import { type Assembly, registerStaged, stagesOf } from "./assembly.ts";
 import type { CopyStep } from "./copy-engine.ts";
@@ -282,8 +282,8 @@ export function stagedSchedule(assembly: Assembly, refusal: Schedule["refusal"] 
     name: assembly.name,
     refusal,
     params: (kind, launch, facts) =>
-      (assembly.tuned ? tunedParams(kind, launch.problem, facts) : undefined) ??
       withSplit(kind, launch, chooseParams(kind, sizeOf(kind, launch), facts, assembly), facts),
+    candidates: (kind, launch, facts) => stagedCandidates(kind, launch, facts, assembly),
     check(kind, facts) {
       checkParams(kind.params, kind.operator.create(kind.types, facts), facts.subgroup.width);
       checkStages(kind, facts, assembly);

@@ -49,6 +49,11 @@ export interface Schedule {
   yields?(kind: UnscheduledKind, facts: TargetFacts): string | undefined;
   /** Params for those who give none. */
   params(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): GemmParams;
+  /**
+   * Params that tuning tries beside those of `params`, the promising first by a rough model of their time; `check` may still
+   * refuse some. Left out by schedules whose params follow from the shape.
+   */
+  candidates?(kind: UnscheduledKind, launch: GemmLaunch, facts: TargetFacts): readonly GemmParams[];
   /** @throws ArgumentError for params that do not fit this schedule or the launch's sizes */
   check(kind: GemmKind, facts: TargetFacts, launch: GemmLaunch): void;
   kernel(kind: GemmKind): Kernel;

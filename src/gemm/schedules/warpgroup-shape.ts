@@ -237,7 +237,7 @@ export function stageCount(kind: GemmKind, facts: TargetFacts): number {
 }
 
 /** Stages that shared memory has room for. */
-function stagesWithin(kind: GemmKind, facts: TargetFacts): number {
+export function stagesWithin(kind: GemmKind, facts: TargetFacts): number {
   const elements = stageElements(kind);
   const bytes = (["a", "b"] as const)
     .map((operand) => {

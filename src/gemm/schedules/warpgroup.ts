@@ -9,6 +9,7 @@ import { factsOf, rowMajor, streamsOf } from "../layouts/layout.ts";
 import type { GemmParams } from "../params.ts";
 import { withSplit } from "../split.ts";
 import { type GemmLaunch, type Schedule, tilesOf, type UnscheduledKind } from "./schedule.ts";
+import { warpgroupCandidates } from "./warpgroup-candidates.ts";
 import { warpgroupArguments } from "./warpgroup-interface.ts";
 import { warpgroupKernel } from "./warpgroup-kernel.ts";
 import { rewritingWarps } from "./warpgroup-rewriting.ts";
@@ -207,6 +208,7 @@ export const warpgroupSchedule: Schedule = {
   forgoes: () => true,
   refusal,
   params,
+  candidates: warpgroupCandidates,
   typesOf: narrowTypes,
   check,
   kernel: warpgroupKernel,
