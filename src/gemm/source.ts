@@ -22,12 +22,22 @@ export interface InputOperand extends OperandKind {
   readonly array: DeviceArray | undefined;
   /** Elements between lines of the array. */
   readonly leading: number;
+  /** How the matrix can be copied to lines of neighbours, where the layout's own are none; undefined where it cannot. */
+  readonly lines?: (major: "row" | "column") => SourceLines | undefined;
   /** The images that the layout's windows are of, as a map of windows takes them. */
   readonly images?: WindowedImages<StorageType>;
   /** What the layout takes at run time beside the array. */
   readonly extras: readonly ExtraArgument[];
   /** What elements are, where they are no single numbers, and whether each counts as its conjugate. */
   readonly elements?: { readonly algebra: Algebra; readonly conjugated: boolean };
+}
+
+/** A matrix as lines whose elements one copy puts side by side. */
+export interface SourceLines {
+  /** [several, lines, elements of a line]; the last two dimensions hold a stride of 1. */
+  readonly source: DeviceArray;
+  /** Strides of those dimensions where lines are `leading` elements apart. */
+  strides(leading: number): readonly [number, number, number];
 }
 
 /**

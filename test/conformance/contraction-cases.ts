@@ -16,6 +16,7 @@ export interface ContractionCase {
   readonly beta: number;
   /** Pad, permute and slice the arrays that are given. */
   readonly views: boolean;
+  /** Those of {@link smallOptions} unless given. */
   readonly options?: ContractionOptions;
 }
 
@@ -95,8 +96,7 @@ export async function checkContraction(device: Device, test: ContractionCase, se
   const addend = c === undefined ? {} : { c: c.view, beta };
   try {
     using plan = await planContraction(specification, a.view, b.view, {
-      ...smallOptions(device),
-      ...options,
+      ...(options ?? smallOptions(device)),
       ...addend,
       alpha,
       d: d.view,

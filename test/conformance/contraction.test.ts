@@ -13,6 +13,30 @@ onEveryDevice((device) => {
         await checkContraction(device(), randomContraction(seed), seed);
     });
 
+    it.for([
+      "bda,dc->abc", // A's neighbours are along the slower mode of its rows
+      "bad,dc->abc", // along K
+      "adb,dc->abc", // along the faster mode of its rows
+      "dbe,edc->bc", // K is of two modes in either
+      "abd,cde->abce", // B's columns are of two
+    ])("%s with its modes copied to lines first", async (specification, { skip }) => {
+      skip(device().facts.warpgroupMma.length === 0, "the target has no warpgroup products");
+      const extents = { a: 5, b: 12, c: 24, d: 72, e: 8 };
+      const options = { pack: true } as const;
+      const test = { specification, extents, type: f16, alpha: 2, beta: 1, views: false, options };
+      await checkContraction(device(), test, 3);
+      const dimensions = (indices: string): number[] =>
+        [...indices].map((name) => extents[name as keyof typeof extents]);
+      const [a, b] = specification
+        .split("->")[0]!
+        .split(",")
+        .map((one) => device().array(f16, dimensions(one)));
+      using plan = await planContraction(specification, a!, b!, options);
+      expect(plan.explain()).toMatch(/schedule +warpgroup/);
+      expect(plan.explain()).toMatch(/modes copied to lines of whole 16 bytes/);
+      for (const array of [a!, b!, plan.d]) array.dispose();
+    });
+
     it("without elements, without terms, of numbers", async () => {
       for (const extents of [
         { a: 0, b: 3, c: 2 },

@@ -5,7 +5,8 @@ import { ArgumentError, ShapeError, UnsupportedError } from "../../errors.ts";
 import { type Device, DeviceArray, repeatsElements } from "../../runtime/array.ts";
 import { seesCoordinates } from "../coordinate-free.ts";
 import { type JoinedPlan, joinPlans } from "../joined-plans.ts";
-import { folded } from "../layouts/folded.ts";
+import { type FoldedMode, folded } from "../layouts/folded.ts";
+import { mayPack } from "../packing/operands.ts";
 import { type GemmPlan, planGemm } from "../plan.ts";
 import { operatorTypes, outputTypeOf } from "../problem.ts";
 import type { GemmOptions } from "../resolve.ts";
@@ -97,7 +98,7 @@ function planFolded(
   extents: ReadonlyMap<string, number>,
   options: GemmOptions,
 ): Promise<ContractionPlan> {
-  const folding = foldingOf(spec, arrays, extents, seesCoordinates(options));
+  const folding = chooseFolding(spec, arrays, extents, options);
   checkExtents(spec, folding);
   const products = outerModes(folding.batch).map(
     (starts) => (): Promise<GemmPlan> => planProduct(folding, arrays, starts, options),
@@ -105,35 +106,80 @@ function planFolded(
   return joinPlans(arrays.d, `contract ${JSON.stringify(spec.text)}`, products);
 }
 
-/** One matrix of the batch: its modes in each array, from where it starts. */
-function planProduct(
+/** Where one matrix of the batch starts in each array. */
+type Starts = Readonly<Partial<Record<ModeArray, number>>>;
+
+/** An array as the matrix that its modes make of it, transposed where rows and columns are exchanged. */
+function matrixOf(
   { rows, columns, summed, exchanged }: Folding,
   arrays: Arrays,
-  starts: Readonly<Partial<Record<ModeArray, number>>>,
+  starts: Starts,
+  name: ModeArray,
+): DeviceArray | MatrixSource {
+  const first = name === "b" ? summed : rows;
+  const second = name === "a" ? summed : columns;
+  const [down, across] = exchanged ? [second, first] : [first, second];
+  // What one array steps through as through one mode may be two in another.
+  const own = (list: readonly Mode[]): readonly FoldedMode[] => {
+    const alone = modesIn(list, name).map(({ extent, stride }) => ({ extent, strides: { [name]: stride } }));
+    return modesIn(fuseInOrder(alone), name);
+  };
+  const modes = [own(down), own(across)] as const;
+  const all = modes.flat();
+  const array = arrays[name] as DeviceArray;
+  const part = array.strided(
+    all.map(({ extent }) => extent),
+    all.map(({ stride }) => stride),
+    array.offset + (starts[name] ?? 0),
+  );
+  return folded(part, ...modes);
+}
+
+/** One matrix of the batch: its modes in each array, from where it starts. */
+function planProduct(
+  folding: Folding,
+  arrays: Arrays,
+  starts: Starts,
   options: GemmOptions,
 ): Promise<GemmPlan> {
-  const matrix = (
-    name: ModeArray,
-    down: readonly Mode[],
-    across: readonly Mode[],
-  ): DeviceArray | MatrixSource => {
-    const modes = [modesIn(down, name), modesIn(across, name)] as const;
-    const all = modes.flat();
-    const array = arrays[name] as DeviceArray;
-    const part = array.strided(
-      all.map(({ extent }) => extent),
-      all.map(({ stride }) => stride),
-      array.offset + (starts[name] ?? 0),
-    );
-    return folded(part, ...modes);
-  };
-  const [down, across] = exchanged ? [columns, rows] : [rows, columns];
-  const left = matrix(exchanged ? "b" : "a", down, summed);
-  const right = matrix(exchanged ? "a" : "b", summed, across);
-  const d = matrix("d", down, across);
-  const addend = arrays.c === undefined ? {} : { c: arrays.c === arrays.d ? d : matrix("c", down, across) };
+  const matrix = (name: ModeArray): DeviceArray | MatrixSource => matrixOf(folding, arrays, starts, name);
+  const left = matrix(folding.exchanged ? "b" : "a");
+  const right = matrix(folding.exchanged ? "a" : "b");
+  const d = matrix("d");
+  const addend = arrays.c === undefined ? {} : { c: arrays.c === arrays.d ? d : matrix("c") };
   const { type: _, ...rest } = options;
   return planGemm(left, right, { ...rest, ...addend, d });
+}
+
+/**
+ * Modes sorted so that each array's neighbours come first, where that does not change what functions of coordinates see. In
+ * D's own order instead where D is an ordinary matrix in it, and what is none then can be copied to one and may be.
+ */
+function chooseFolding(
+  spec: Specification,
+  arrays: Arrays,
+  extents: ReadonlyMap<string, number>,
+  options: GemmOptions,
+): Folding {
+  const inOrder = foldingOf(spec, arrays, extents, true);
+  if (seesCoordinates(options)) return inOrder;
+  const sorted = foldingOf(spec, arrays, extents, false);
+  const [m, n, k] = [inOrder.rows, inOrder.columns, inOrder.summed].map(extentOf) as [number, number, number];
+  const { d } = arrays;
+  if (!mayPack({ m, n, k }, d.device, options) || inOrder.batch.length > 0) return sorted;
+  const matrices = (folding: Folding) =>
+    (["a", "b", "c", "d"] as const)
+      .filter((name) => arrays[name] !== undefined)
+      .map((name) => ({ name, matrix: matrixOf(folding, arrays, {}, name) }));
+  const isPlain = (matrix: DeviceArray | MatrixSource): boolean => matrix instanceof DeviceArray;
+  if (matrices(sorted).every(({ matrix }) => isPlain(matrix))) return sorted;
+  const serves = matrices(inOrder).every(({ name, matrix }) => {
+    if (matrix instanceof DeviceArray) return true;
+    return name === "a" || name === "b"
+      ? matrix.lines?.(name === "a" ? "row" : "column") !== undefined
+      : false;
+  });
+  return serves ? inOrder : sorted;
 }
 
 function foldingOf(

@@ -9,7 +9,7 @@ import { byteSize, type Index, index, type U32, u32, type Value } from "../../la
 import type { DeviceArray } from "../../runtime/array.ts";
 import { divisionArguments, divisionLength, quotientAndRest } from "../division.ts";
 import { commonAlignment, type ExtraArgument, type ExtraValue } from "../extras.ts";
-import type { MatrixSource } from "../source.ts";
+import type { MatrixSource, SourceLines } from "../source.ts";
 import { denseLayout, firstElement, interned, type Layout, layoutAt } from "./layout.ts";
 
 /** A mode: how many elements, how far apart. */
@@ -101,6 +101,47 @@ export function runAlignment(
 
 const single: readonly FoldedMode[] = [{ extent: 1, stride: 0 }];
 
+/** Matrices that one launch copies: blocks of its third dimension. */
+const mostMatrices = 65_535;
+const packedAlignment = 16;
+
+/**
+ * The lines of a folded matrix, `across` and `along` them: three modes together, one of which has stride 1 and can be lanes.
+ */
+function linesOf(
+  array: DeviceArray,
+  across: readonly FoldedMode[],
+  along: readonly FoldedMode[],
+): SourceLines | undefined {
+  const [line, outer = single[0]!] = across;
+  const [element, part = single[0]!] = along;
+  if (line === undefined || element === undefined || across.length + along.length > 3) return undefined;
+  const made = (
+    modes: readonly [FoldedMode, FoldedMode, FoldedMode],
+    strides: SourceLines["strides"],
+  ): SourceLines | undefined =>
+    modes[0].extent > mostMatrices
+      ? undefined
+      : {
+          source: array.strided(
+            modes.map(({ extent }) => extent),
+            modes.map(({ stride }) => stride),
+            array.offset,
+          ),
+          strides,
+        };
+  const near = element.stride === 1 || line.stride === 1;
+  if (along.length === 2) {
+    // Parts of a line begin at whole accesses.
+    const whole = (element.extent * byteSize(array.type)) % packedAlignment === 0;
+    return near && whole ? made([part, line, element], (leading) => [element.extent, leading, 1]) : undefined;
+  }
+  if (near) return made([outer, line, element], (leading) => [line.extent * leading, leading, 1]);
+  return outer.stride === 1
+    ? made([line, outer, element], (leading) => [leading, line.extent * leading, 1])
+    : undefined;
+}
+
 /** Elements along modes together. */
 function extentOf(modes: readonly FoldedMode[]): number {
   return modes.reduce((product, { extent }) => product * extent, 1);
@@ -136,6 +177,7 @@ export function folded(
     shape,
     layout,
     array,
+    lines: (major) => (major === "row" ? linesOf(array, down, across) : linesOf(array, across, down)),
     leading: 0,
     alignment: unit ? runAlignment(array, fastest, others) : byteSize(array.type),
     extras: [

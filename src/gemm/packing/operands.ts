@@ -8,7 +8,7 @@
  */
 import { ArgumentError } from "../../errors.ts";
 import { byteSize } from "../../lang/index.ts";
-import { collapse, DeviceArray } from "../../runtime/array.ts";
+import { collapse, type Device, DeviceArray } from "../../runtime/array.ts";
 import { algebraMatrix } from "../algebras/matrix.ts";
 import { split } from "../layouts/components.ts";
 import { denseLayout, type Layout, streamsOf } from "../layouts/layout.ts";
@@ -38,6 +38,17 @@ const leastReuse = 512;
 /** Below, multistage's copies of an operand pass through registers. */
 const asynchronousAlignment = 4;
 
+/** Whether a product is large enough for copies of its operands to pay, or `options.pack` asks for them. */
+export function mayPack(
+  { m, n, k }: { readonly m: number; readonly n: number; readonly k: number },
+  device: Device,
+  { pack, schedule }: Pick<GemmOptions, "pack" | "schedule">,
+): boolean {
+  if (pack !== undefined) return pack;
+  const large = m * n * k >= leastProducts && Math.min(m, n) >= leastReuse;
+  return schedule === undefined && large && device.kind !== "simulator";
+}
+
 /**
  * The product with its operands packed, where that opens a faster schedule and the product is large enough to gain;
  * `options.pack` says otherwise. The given product where nothing is packed.
@@ -50,11 +61,8 @@ export function packOperands(
   options: GemmOptions,
 ): PackedProduct {
   const usual: PackedProduct = { resolved: given, around: noSurroundings };
-  if (options.pack === false || given.k === 0) return usual;
   const { m, n, k, device } = given.problem;
-  const large = m * n * k * given.batch.count >= leastProducts && Math.min(m, n) >= leastReuse;
-  if (options.pack !== true && (options.schedule !== undefined || !large || device.kind === "simulator"))
-    return usual;
+  if (given.k === 0 || !mayPack({ m, n, k: k * given.batch.count }, device, options)) return usual;
   const orders = ordersFor(given, { a, b }, options);
   if (orders === undefined) {
     if (options.pack !== true) return usual;
@@ -72,11 +80,19 @@ function ordersFor(
   options: GemmOptions,
 ): Orders | undefined {
   const { kind, problem } = given;
-  const packable = (["a", "b"] as const).filter((name) => isPackable(operands[name], problem[name]));
+  const packable = (["a", "b"] as const).filter((name) => isPackable(operands[name], problem[name], name));
   const misaligned = packable.filter(
-    (name) => kind[name].alignment < packedAlignment || isInterleaved(problem[name]),
+    (name) =>
+      kind[name].alignment < packedAlignment ||
+      isInterleaved(problem[name]) ||
+      problem[name].lines !== undefined,
   );
-  const asTheyLie = Object.fromEntries(misaligned.map((name) => [name, kind[name].layout.major]));
+  const asTheyLie = Object.fromEntries(
+    misaligned.map((name) => [
+      name,
+      problem[name].lines === undefined ? kind[name].layout.major : majorAlongK(name),
+    ]),
+  );
   const alongK = Object.fromEntries(
     packable
       .filter((name) => misaligned.includes(name) || kind[name].layout.major !== majorAlongK(name))
@@ -101,9 +117,13 @@ function isInterleaved(operand: InputOperand): boolean {
   return streamsOf(operand.layout).length !== componentsIn(operand);
 }
 
-/** Whether an operand is a dense array, of numbers or of elements with several components, whose matrices lie at one distance. */
-function isPackable(given: DeviceArray | MatrixSource, operand: InputOperand): boolean {
+/**
+ * Whether an operand is a dense array, of numbers or of elements with several components, whose matrices lie at one distance;
+ * or one whose lines can be copied.
+ */
+function isPackable(given: DeviceArray | MatrixSource, operand: InputOperand, name: Operand): boolean {
   const { array, outer } = operand;
+  if (operand.lines !== undefined) return operand.lines(majorAlongK(name)) !== undefined;
   const dense = given instanceof DeviceArray ? given.rank >= 2 : componentsIn(operand) > 1;
   if (!dense || array === undefined || array.size === 0) return false;
   return collapse(outer?.shape ?? [], [outer?.strides ?? []]).shape.length <= 1;
@@ -144,7 +164,8 @@ function packed(
     const major = orders[name];
     if (major === undefined) return operands[name];
     const operand = given.problem[name];
-    const { workspace, stages, matrix } = (componentsIn(operand) > 1 ? packedElements : packedOperand)(
+    const copied = operand.lines !== undefined ? packedLines : packedOperand;
+    const { workspace, stages, matrix } = (componentsIn(operand) > 1 ? packedElements : copied)(
       operand,
       name,
       major,
@@ -228,6 +249,20 @@ export function packedOperand(
   );
   const strides = [...outerStrides(lines * leading), ...inner];
   return { workspace, stages: [stage], matrix: workspace.strided([...outer, ...shape], strides, 0) };
+}
+
+/** Aligned lines for an operand of several modes, and the copy that fills them. */
+function packedLines(operand: InputOperand, name: Operand, major: Major): PackedOperand {
+  const { shape, type } = operand;
+  const { source, strides } = operand.lines!(major)!;
+  const { lines, leading, inner } = packingOf(operand, major);
+  const workspace = source.device.empty(type, [lines, leading]);
+  const stage = packingStage(
+    `${name.toUpperCase()}'s modes copied to lines of whole ${packedAlignment} bytes`,
+    source,
+    workspace.strided(source.shape, strides(leading), 0),
+  );
+  return { workspace, stages: [stage], matrix: workspace.strided(shape, inner, 0) };
 }
 
 /**
