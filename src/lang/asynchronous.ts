@@ -129,32 +129,37 @@ export function copyAsyncWait(pending: number): void {
   tracer().emit("copyAsyncWait", undefined, [], { pending });
 }
 
-/** A tensor in global memory, addressed by boxes. */
-export class TensorMap<T extends StorageType> {
+/** Which stage a load's bytes are received by. */
+type Receiver = { readonly barriers: BarrierArray; readonly index: IndexOperand };
+
+/** What all maps of global memory can do. */
+abstract class GlobalMap<T extends StorageType> {
   constructor(
     readonly type: T,
     /** @internal */ readonly parameter: TensorMapParameter,
   ) {}
 
-  /** Bytes that one box brings. */
+  /** Bytes that one load brings. */
   get boxBytes(): number {
     return this.parameter.box.reduce((product, extent) => product * extent, byteSize(this.type));
   }
-  /**
-   * Starts loading the box at `coordinates` (innermost first) into shared memory; `barrier` receives its bytes. Parts
-   * outside the tensor become zero and count. `multicast` is a mask of the cluster's blocks that receive it.
-   */
-  load(
+  /** Fetches the map itself into cache. */
+  prefetch(): void {
+    tracer().emit("prefetchTensorMap", undefined, [], { map: this.parameter });
+  }
+
+  /** @internal */
+  protected startLoad(
     target: SharedMemory<T>,
     targetPosition: IndexOperand,
-    coordinates: readonly Operand<I32>[],
-    barrier: { readonly barriers: BarrierArray; readonly index: IndexOperand },
+    numbers: readonly Operand<I32>[],
+    barrier: Receiver,
     multicast?: Operand<U32>,
   ): void {
     const operands = [
       indexOperand(targetPosition),
       indexOperand(barrier.index),
-      ...this.#coordinates(coordinates),
+      ...numbers.map((number) => use(typedOperand(number, i32))),
     ];
     if (multicast !== undefined) operands.push(use(typedOperand(multicast, u32)));
     tracer().emit("tensorLoad", undefined, operands, {
@@ -166,49 +171,48 @@ export class TensorMap<T extends StorageType> {
       multicast: multicast !== undefined,
     });
   }
+}
+
+/** A tensor in global memory, addressed by boxes. */
+export class TensorMap<T extends StorageType> extends GlobalMap<T> {
+  /**
+   * Starts loading the box at `coordinates` (innermost first) into shared memory; `barrier` receives its bytes. Parts
+   * outside the tensor become zero and count. `multicast` is a mask of the cluster's blocks that receive it.
+   */
+  load(
+    target: SharedMemory<T>,
+    targetPosition: IndexOperand,
+    coordinates: readonly Operand<I32>[],
+    barrier: Receiver,
+    multicast?: Operand<U32>,
+  ): void {
+    this.#checkRank(coordinates);
+    this.startLoad(target, targetPosition, coordinates, barrier, multicast);
+  }
 
   /**
    * Starts storing shared memory to the box at `coordinates`; parts outside the tensor are dropped. Where a line of the
    * tensor ends, so must one of the 16 bytes that the engine writes at once: it overwrites the rest of them, too.
    */
   store(source: SharedMemory<T>, sourcePosition: IndexOperand, coordinates: readonly Operand<I32>[]): void {
-    tracer().emit(
-      "tensorStore",
-      undefined,
-      [indexOperand(sourcePosition), ...this.#coordinates(coordinates)],
-      {
-        map: this.parameter,
-        source: source.array,
-        sourceOffset: 0,
-      },
-    );
-  }
-  /** Fetches the map itself into cache. */
-  prefetch(): void {
-    tracer().emit("prefetchTensorMap", undefined, [], { map: this.parameter });
+    this.#checkRank(coordinates);
+    const numbers = coordinates.map((coordinate) => use(typedOperand(coordinate, i32)));
+    tracer().emit("tensorStore", undefined, [indexOperand(sourcePosition), ...numbers], {
+      map: this.parameter,
+      source: source.array,
+      sourceOffset: 0,
+    });
   }
 
-  #coordinates(coordinates: readonly Operand<I32>[]): ReturnType<typeof use>[] {
-    if (coordinates.length !== this.parameter.rank) {
-      throw tracer().error(
-        `${this.parameter.name} has rank ${this.parameter.rank}; ${coordinates.length} coordinates were given`,
-      );
-    }
-    return coordinates.map((coordinate) => use(typedOperand(coordinate, i32)));
+  #checkRank(coordinates: readonly Operand<I32>[]): void {
+    const { name, rank } = this.parameter;
+    if (coordinates.length === rank) return;
+    throw tracer().error(`${name} has rank ${rank}; ${coordinates.length} coordinates were given`);
   }
 }
 
 /** Images in global memory, seen through the weights of a filter. */
-export class WindowMap<T extends StorageType> {
-  constructor(
-    readonly type: T,
-    /** @internal */ readonly parameter: TensorMapParameter,
-  ) {}
-
-  /** Bytes that one load brings. */
-  get boxBytes(): number {
-    return this.parameter.box.reduce((product, extent) => product * extent, byteSize(this.type));
-  }
+export class WindowMap<T extends StorageType> extends GlobalMap<T> {
   /**
    * Starts loading channels from `channel` on of the pixels that the places from (x, y) of `image` on see through the weight
    * that lies `offset` pixels after the filter's first, into shared memory; `barrier` receives the bytes. x and y are those
@@ -219,26 +223,10 @@ export class WindowMap<T extends StorageType> {
     targetPosition: IndexOperand,
     place: Readonly<Record<"channel" | "x" | "y" | "image", Operand<I32>>>,
     offset: Readonly<Record<"x" | "y", Operand<I32>>>,
-    barrier: { readonly barriers: BarrierArray; readonly index: IndexOperand },
+    barrier: Receiver,
   ): void {
     const numbers = [place.channel, place.x, place.y, place.image, offset.x, offset.y];
-    const operands = [
-      indexOperand(targetPosition),
-      indexOperand(barrier.index),
-      ...numbers.map((number) => use(typedOperand(number, i32))),
-    ];
-    tracer().emit("tensorLoad", undefined, operands, {
-      map: this.parameter,
-      target: target.array,
-      targetOffset: 0,
-      barrier: barrier.barriers.array,
-      barrierOffset: 0,
-      multicast: false,
-    });
-  }
-  /** Fetches the map itself into cache. */
-  prefetch(): void {
-    tracer().emit("prefetchTensorMap", undefined, [], { map: this.parameter });
+    this.startLoad(target, targetPosition, numbers, barrier);
   }
 }
 
