@@ -285,15 +285,23 @@ interface Branch {
 }
 
 class ConvergenceChecker {
-  private readonly analysis: UniformityAnalysis;
-  private readonly variation: Variation;
+  #analysis: UniformityAnalysis | undefined;
+  #variation: Variation | undefined;
 
   constructor(
     private readonly kernel: KernelIr,
     private readonly strict: boolean,
-  ) {
-    this.analysis = analyseControl(kernel);
-    this.variation = new Variation(kernel, this.analysis);
+  ) {}
+
+  /** Made when a barrier asks: most kernels have theirs under no condition, and analysing takes as long as generating. */
+  private get analysis(): UniformityAnalysis {
+    this.#analysis ??= analyseControl(this.kernel);
+    return this.#analysis;
+  }
+
+  private get variation(): Variation {
+    this.#variation ??= new Variation(this.kernel, this.analysis);
+    return this.#variation;
   }
 
   /** `branches` are around the block, outermost first. */
