@@ -10,6 +10,7 @@ export const suites: Readonly<Record<string, () => Promise<Suite>>> = {
   int4: async () => (await import("./int4.ts")).int4Suite,
   evaluation: async () => (await import("./evaluation.ts")).evaluationSuite,
   "planned-launch": async () => (await import("./planned-launch.ts")).plannedLaunchSuite,
+  "cold-start": async () => (await import("./cold-start.ts")).coldStartSuite,
   copy: async () => (await import("./copy.ts")).copySuite,
   cublaslt: async () => (await import("./cublaslt.ts")).cublasLtSuite,
 };
