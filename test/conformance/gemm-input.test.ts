@@ -333,7 +333,7 @@ describe("factors and components", () => {
     using plan = await planGemm(matrix(16, 16, f16), matrix(16, 16, f16), { params });
     expect(plan.kind.schedule).toBe(device.facts.asyncCopy ? "multistage" : "register-staged");
     if (device.facts.warpgroupMma.length > 0)
-      expect(plan.explain()).toContain("params.block.m is 64 or 128 with warpgroups");
+      expect(plan.explain()).toContain("params.block.m is 64, 128 or 256 with warpgroups");
     plan.d.dispose();
     const odd = { ...params, block: { ...params.block, n: 33 } };
     await refuses(product({ params: odd }), ArgumentError, "block.n = 33 is no multiple");
