@@ -10,7 +10,9 @@ import { kernelOf } from "./identity.ts";
 import type { GemmKind } from "./kind.ts";
 import { type PackedProduct, packOperands } from "./packing/operands.ts";
 import { type GemmOptions, type Resolved, resolve } from "./resolve.ts";
+import { matrixVectorSchedule } from "./schedules/matrix-vector.ts";
 import type { GemmLaunch } from "./schedules/schedule.ts";
+import { warpgroupSchedule } from "./schedules/warpgroup.ts";
 import { dividesK } from "./schedules/work.ts";
 import type { MatrixSource } from "./source.ts";
 import { splitProduct } from "./split.ts";
@@ -22,6 +24,7 @@ import {
   type PlanStage,
   type PlanSurroundings,
 } from "./stages.ts";
+import { transposedProduct } from "./transposed-product.ts";
 
 /** A multiplication ready to be enqueued. */
 export interface GemmPlan {
@@ -46,6 +49,8 @@ export async function planGemm(
   b: DeviceArray | MatrixSource,
   options: GemmOptions = {},
 ): Promise<GemmPlan> {
+  const turned = transposedPlan(a, b, options);
+  if (turned !== undefined) return turned;
   const resolved = resolve(a, b, options);
   try {
     return await bindPlan(packOperands(resolved, a, b, options), options.signal);
@@ -53,6 +58,29 @@ export async function planGemm(
     if (resolved.ownD) resolved.result.dispose();
     throw error;
   }
+}
+
+/** The plan of Dᵀ = Bᵀ · Aᵀ, where D lies by columns and warpgroups, which leave rows, serve that; undefined elsewhere. */
+function transposedPlan(
+  a: DeviceArray | MatrixSource,
+  b: DeviceArray | MatrixSource,
+  options: GemmOptions,
+): Promise<GemmPlan> | undefined {
+  const { schedule, signal } = options;
+  if (schedule !== undefined && schedule !== warpgroupSchedule.name) return undefined;
+  const product = transposedProduct({ a, b, options });
+  if (product === undefined) return undefined;
+  // Errors speak of the matrices as the caller gave them.
+  const { schedule: _, ...others } = options;
+  const given = resolve(a, b, others);
+  if (given.schedule.name === matrixVectorSchedule.name) return undefined;
+  const resolved = resolve(product.a, product.b, product.options);
+  if (resolved.schedule !== warpgroupSchedule) return undefined;
+  return bindPlan({ resolved, around: noSurroundings }, signal).then((plan) => ({
+    ...plan,
+    d: given.result,
+    explain: () => `transposed D lies by columns: what is computed is Dᵀ = Bᵀ · Aᵀ\n${plan.explain()}`,
+  }));
 }
 
 async function bindPlan(

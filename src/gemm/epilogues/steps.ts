@@ -38,6 +38,20 @@ const auxiliaryOutput: StepBehaviour = {
   },
 };
 
+const transposes: ReadonlyMap<StepBehaviour, StepBehaviour> = new Map([
+  [biasPerColumn, biasPerRow],
+  [biasPerRow, biasPerColumn],
+  [scalePerColumn, scalePerRow],
+  [scalePerRow, scalePerColumn],
+  [scaleByScalar, scaleByScalar],
+]);
+
+/** What a step by rows is by columns, for results that are computed as their transpose; undefined where there is none. */
+export function transposedStep({ behaviour, arrays }: EpilogueStep): EpilogueStep | undefined {
+  const exchanged = transposes.get(behaviour);
+  return exchanged === undefined ? undefined : { behaviour: exchanged, arrays };
+}
+
 /** Adds a vector: element j to column j of D, or with `per: "row"` element i to row i. Any element type. */
 export function bias(vector: DeviceArray, options: { readonly per?: "row" | "column" } = {}): EpilogueStep {
   return { behaviour: options.per === "row" ? biasPerRow : biasPerColumn, arrays: [vector] };
