@@ -68,7 +68,7 @@ export function stagedCandidates(
   const operator = kind.operator.create(kind.types, facts);
   const usual = chooseParams(kind, launch.problem, facts, assembly);
   const candidates = shapesOf(operator, facts)
-    .flatMap((params) => variantsOf(params, kind, launch, assembly))
+    .flatMap((params) => variantsOf(params, kind, launch, facts, assembly))
     .filter((params) => fits({ ...kind, schedule: assembly.name, params }, facts, assembly))
     .filter((params) => {
       const staged = assembly.asynchronous ? [] : (["a", "b"] as const);
@@ -121,10 +121,11 @@ function variantsOf(
   params: GemmParams,
   kind: UnscheduledKind,
   launch: GemmLaunch,
+  facts: TargetFacts,
   { asynchronous }: Assembly,
 ): readonly GemmParams[] {
   const stages = asynchronous ? stagesTried.map((count) => ({ stages: count })) : [{}];
-  return splitCandidates(kind, launch).flatMap((splitK) =>
+  return splitCandidates(kind, launch, params, facts).flatMap((splitK) =>
     ordersTried.flatMap((groupRows) =>
       stages.map((ring) => ({ ...params, groupRows, ...ring, ...(splitK === 1 ? {} : { splitK }) })),
     ),

@@ -105,9 +105,19 @@ export function withSplit(
   return tiles > 0 && parts > 1 ? { ...params, splitK: parts } : params;
 }
 
-/** The numbers of parts of K that tuning tries: 1, and powers of two while a part is long enough. */
-export function splitCandidates(kind: UnscheduledKind, { k }: GemmLaunch): readonly number[] {
-  return [1, ...[2, 4, 8, 16].filter((parts) => mayDivide(kind) && k / parts >= shortestPart)];
+/** Rounds of tiles from which on parts of K have nothing left to fill. */
+const mostRounds = 4;
+
+/** The numbers of parts of K that tuning tries: 1, and powers of two while tiles are few and a part is long enough. */
+export function splitCandidates(
+  kind: UnscheduledKind,
+  launch: GemmLaunch,
+  params: GemmParams,
+  facts: TargetFacts,
+): readonly number[] {
+  const rounds = tilesOf(launch, params) / facts.machine.multiprocessors;
+  if (rounds >= mostRounds || !mayDivide(kind)) return [1];
+  return [1, ...[2, 4, 8, 16].filter((parts) => launch.k / parts >= shortestPart)];
 }
 
 /** Extras of A's and B's side, or of C's and D's. */

@@ -38,7 +38,9 @@ export function warpgroupCandidates(
     .flatMap((extents) => warpsTried(extents.m).map((m) => ({ block: extents, warps: { m, n: 1 } })))
     .flatMap((shape) => ordersTried.map((groupRows) => ({ ...shape, groupRows })))
     .flatMap((params) =>
-      splitCandidates(kind, launch).map((splitK) => (splitK === 1 ? params : { ...params, splitK })),
+      splitCandidates(kind, launch, params, facts).map((splitK) =>
+        splitK === 1 ? params : { ...params, splitK },
+      ),
     )
     .filter((params) => hasRoom({ ...kind, schedule: "warpgroup", params }, facts));
   return byCost(candidates, (params) => costOf(params, launch, facts));
