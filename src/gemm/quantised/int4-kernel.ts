@@ -184,6 +184,8 @@ class Int4Body {
   readonly #sums: readonly (readonly AnyFragment[])[];
   readonly #partial: readonly (readonly AnyFragment[])[];
   readonly #left: AnyFragment;
+  /** Where the lane's words of a block of columns and its elements of a row of X begin; made once, before K is walked. */
+  readonly #lines: { readonly words: readonly Value<Index>[]; readonly x: readonly Value<Index>[] };
   /** By eight rows and instruction of a block of K. */
   readonly #right: readonly (readonly AnyFragment[])[];
 
@@ -210,6 +212,21 @@ class Int4Body {
     const each = <T>(count: number, make: () => T): readonly T[] => Array.from({ length: count }, make);
     const accumulators = (): readonly (readonly AnyFragment[])[] =>
       each(kind.columns, () => each(kind.rows, () => mmaFragment(instruction, "accumulator")));
+    const chunks = args.k.div(blockDepth).to(index);
+    this.#lines = {
+      words: Array.from({ length: kind.columns }, (_, column) => {
+        const first = this.#firstBlock.add(column).to(index).mul(chunks);
+        return first.mul(pieceWords).add(this.#word.to(index));
+      }),
+      x: Array.from({ length: kind.rows }, (_, eight) => {
+        // Rows beyond X are its last once more; nobody stores what becomes of them.
+        const row = this.#firstRow
+          .add(this.#lane.row)
+          .add(eight * rowsAtOnce)
+          .min(args.m.sub(1));
+        return row.to(index).mul(args.leadingX).add(this.#lane.quad.mul(neighbours).to(index));
+      }),
+    };
     this.#sums = accumulators();
     this.#partial = accumulators();
     this.#left = mmaFragment(instruction, "a");
@@ -246,20 +263,19 @@ class Int4Body {
     const at = chunk.value;
     const start = this.#slot(filling.value);
     when(at.lt(chunks), () => {
-      for (let column = 0; column < kind.columns; column++) {
-        const from = this.#firstBlock.add(column).mul(chunks).add(at).to(index).mul(pieceWords);
-        const target = start.add(column * pieceWords);
-        copyAsync(this.#ring, target, args.words, from.add(this.#word.to(index)), wordsPerLane);
-      }
+      const along = at.mul(pieceWords).to(index);
+      this.#lines.words.forEach((line, column) => {
+        copyAsync(this.#ring, start.add(column * pieceWords), args.words, line.add(along), wordsPerLane);
+      });
       if (!kind.aligned) return;
-      for (let eight = 0; eight < kind.rows; eight++) {
-        const line = this.#lineOfX(eight).add(at.mul(blockDepth).to(index));
+      const depth = at.mul(blockDepth).to(index);
+      this.#lines.x.forEach((line, eight) => {
         for (let half = 0; half < 2; half++) {
           const target = start.add((kind.columns + 2 * eight + half) * pieceWords);
-          const from = line.add(4 * half * neighbours);
+          const from = line.add(depth).add(4 * half * neighbours);
           copyAsync(this.#ringOfX, target.mul(2), args.x, from, neighbours);
         }
-      }
+      });
     });
     copyAsyncCommit();
     filling.value = select(filling.value.eq(stages - 1), 0, filling.value.add(1));
@@ -283,13 +299,6 @@ class Int4Body {
       .add(stage)
       .mul(pieces * pieceWords)
       .add(this.#word);
-  }
-
-  /** Where the lane's elements of a row of X begin. Rows beyond X are its last once more; nobody stores what becomes of them. */
-  #lineOfX(eight: number): Value<Index> {
-    const row = this.#firstRow.add(this.#lane.row).add(eight * rowsAtOnce);
-    const line = row.min(this.args.m.sub(1)).to(index).mul(this.args.leadingX);
-    return line.add(this.#lane.quad.mul(neighbours).to(index));
   }
 
   /** Those of a unit, or of the last. */
@@ -354,7 +363,7 @@ class Int4Body {
 
   /** Where rows are not aligned, elements come one by one, and nothing hides their latency. */
   #straight(eight: number, half: number, chunk: Value<I32>): readonly AnyValue[] {
-    const at = this.#lineOfX(eight).add(
+    const at = this.#lines.x[eight]!.add(
       chunk
         .mul(blockDepth)
         .add(4 * half * neighbours)
