@@ -167,6 +167,12 @@ function chooseFolding(
   const [m, n, k] = [inOrder.rows, inOrder.columns, inOrder.summed].map(extentOf) as [number, number, number];
   const { d } = arrays;
   if (!mayPack({ m, n, k }, d.device, options) || inOrder.batch.length > 0) return sorted;
+  // Copies are made for tensor maps and warpgroups; elsewhere neighbours that come first are worth more.
+  const { a, b, accumulator } = operatorTypes(arrays.a.type, arrays.b.type, options);
+  const served = d.device.facts.warpgroupMma.some(
+    (one) => one.a === a.name && one.b === b.name && one.accumulator === accumulator.name,
+  );
+  if (!served || options.operator !== undefined) return sorted;
   const matrices = (folding: Folding) =>
     (["a", "b", "c", "d"] as const)
       .filter((name) => arrays[name] !== undefined)

@@ -99,13 +99,17 @@ export async function planConv2d(
   const extents = { n: images.shape[0]!, c: outputs, h: geometry.places.height, w: geometry.places.width };
   const shape = [...layout.toLowerCase()].map((name) => extents[name as keyof typeof extents]);
   for (const [name, array] of Object.entries({ c, d: given })) checkResult(name, array, shape);
-  const type =
-    given?.type ??
-    options.type ??
-    outputTypeOf(images.type, filters.type, operatorTypes(images.type, filters.type, rest));
+  const types = operatorTypes(images.type, filters.type, rest);
+  const type = given?.type ?? options.type ?? outputTypeOf(images.type, filters.type, types);
+  const onWarpgroups =
+    rest.operator === undefined &&
+    images.device.facts.warpgroupMma.some(
+      ({ a, b, accumulator }) =>
+        a === types.a.name && b === types.b.name && accumulator === types.accumulator.name,
+    );
   const d = given ?? images.device.empty(type, shape);
   try {
-    const job = { images, filters, d, c, order, geometry, image, filter };
+    const job = { images, filters, d, c, order, geometry, image, filter, onWarpgroups };
     const products = Array.from({ length: groups }, (_, group) => (): Promise<GemmPlan> => {
       const own = offsets?.slice(part(group, groups, outputs));
       const epilogue = own === undefined ? rest.epilogue : withBias(own, rest.epilogue);
@@ -145,6 +149,8 @@ interface Job {
   readonly geometry: Geometry;
   readonly image: Pair;
   readonly filter: Pair;
+  /** Whether warpgroups multiply these types, which tensor maps of windows can feed. */
+  readonly onWarpgroups: boolean;
 }
 
 /** One group's product. */
@@ -206,7 +212,7 @@ function windowMatrix(images: DeviceArray, job: Job): DeviceArray | MatrixSource
   // Nothing lies in the padding. A plain matrix is as good as any; of others, those that tensor maps read are better.
   const columns = channelsFastest(job) ? [channels!, ...weights] : [...weights, channels!];
   const plain = folded(images, modesOf(rows), modesOf(columns));
-  const mapped = masked.images !== undefined && images.device.facts.bulkCopy;
+  const mapped = masked.images !== undefined && job.onWarpgroups;
   return mapped && !(plain instanceof DeviceArray) ? masked : plain;
 }
 
