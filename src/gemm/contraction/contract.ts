@@ -10,6 +10,7 @@ import { mayPack } from "../packing/operands.ts";
 import { type GemmPlan, planGemm } from "../plan.ts";
 import { operatorTypes, outputTypeOf } from "../problem.ts";
 import type { GemmOptions } from "../resolve.ts";
+import { instructionOf } from "../schedules/warpgroup-shape.ts";
 import type { MatrixSource } from "../source.ts";
 import {
   extentOf,
@@ -168,11 +169,8 @@ function chooseFolding(
   const { d } = arrays;
   if (!mayPack({ m, n, k }, d.device, options) || inOrder.batch.length > 0) return sorted;
   // Copies are made for tensor maps and warpgroups; elsewhere neighbours that come first are worth more.
-  const { a, b, accumulator } = operatorTypes(arrays.a.type, arrays.b.type, options);
-  const served = d.device.facts.warpgroupMma.some(
-    (one) => one.a === a.name && one.b === b.name && one.accumulator === accumulator.name,
-  );
-  if (!served || options.operator !== undefined) return sorted;
+  const types = operatorTypes(arrays.a.type, arrays.b.type, options);
+  if (options.operator !== undefined || instructionOf({ types }, d.device.facts) === undefined) return sorted;
   const matrices = (folding: Folding) =>
     (["a", "b", "c", "d"] as const)
       .filter((name) => arrays[name] !== undefined)

@@ -11,6 +11,7 @@ import { type Pair, windows } from "../layouts/windows.ts";
 import { type GemmPlan, planGemm } from "../plan.ts";
 import { operatorTypes, outputTypeOf } from "../problem.ts";
 import type { GemmOptions } from "../resolve.ts";
+import { instructionOf } from "../schedules/warpgroup-shape.ts";
 import type { MatrixSource } from "../source.ts";
 import { type Geometry, type GeometryOptions, geometryOf } from "./geometry.ts";
 
@@ -102,11 +103,7 @@ export async function planConv2d(
   const types = operatorTypes(images.type, filters.type, rest);
   const type = given?.type ?? options.type ?? outputTypeOf(images.type, filters.type, types);
   const onWarpgroups =
-    rest.operator === undefined &&
-    images.device.facts.warpgroupMma.some(
-      ({ a, b, accumulator }) =>
-        a === types.a.name && b === types.b.name && accumulator === types.accumulator.name,
-    );
+    rest.operator === undefined && instructionOf({ types }, images.device.facts) !== undefined;
   const d = given ?? images.device.empty(type, shape);
   try {
     const job = { images, filters, d, c, order, geometry, image, filter, onWarpgroups };
